@@ -1,0 +1,19 @@
+"""One sentence for bad input: the rule, the value received, what to do next."""
+
+from typing import Any
+
+
+def require(holds: bool, *, rule: str, received: Any, advice: str) -> None:
+    """Raise `ValueError("<rule>, but got <received>; <advice>.")` unless the rule holds."""
+    if not holds:
+        raise ValueError(f"{rule}, but got {received!r}; {advice}.")
+
+
+def is_whole(value: Any) -> bool:
+    """Is this a plain integer (a bool is not)?"""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_real(value: Any) -> bool:
+    """Is this a plain number (a bool is not)?"""
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,200 @@
+"""The T-Maze (Bakker, 2001; the paper's appendix A): remember the first observation, use it at the crossroads.
+
+A state is one integer, layout · (L + 3) + cell: the layouts are 0 = Up and 1 = Down (where the treasure lies), the
+cells 0 … L are the corridor with the junction last, L + 1 and L + 2 are the arms above and below it, both terminal.
+"""
+
+from fractions import Fraction
+from math import ceil
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.sparse
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from beliefscope.errors import is_real, is_whole, require
+from beliefscope.pomdp.eager import check_action, check_facts
+from beliefscope.pomdp.interface import POMDP, Action
+from beliefscope.pomdp.tabular import RewardFunction, TabularPOMDP
+
+RIGHT, UP, LEFT, DOWN = range(4)
+SEES_UP, SEES_DOWN, SEES_CORRIDOR, SEES_JUNCTION = range(4)
+TREASURE = 4.0
+BOUNCE = -0.1
+
+
+class TMaze(POMDP):
+    """T-Maze of corridor length L = `length` whose moves go astray with probability λ = `stochasticity`.
+
+    The horizon is the paper's H = ⌈L / ((1 − λ)(r − l))⌉ with r = 1/2 and l = 1/6 unless given; λ = 1 needs it given.
+    """
+
+    length: int = eqx.field(static=True)
+    stochasticity: float = eqx.field(static=True)
+    horizon: int = eqx.field(static=True)
+    discount: float = eqx.field(static=True)
+
+    def __init__(
+        self, length: int, stochasticity: float = 0.0, *, horizon: int | None = None, discount: float = 0.98
+    ) -> None:
+        require(
+            is_whole(length) and length >= 1,
+            rule="a T-Maze's length is a whole number of at least 1",
+            received=length,
+            advice="the paper uses 50 and 100",
+        )
+        require(
+            is_real(stochasticity) and 0 <= stochasticity <= 1,
+            rule="a T-Maze's stochasticity λ lies in [0, 1]",
+            received=stochasticity,
+            advice="the paper uses 0 and 0.3",
+        )
+        require(
+            horizon is not None or stochasticity < 1,
+            rule="a T-Maze with λ = 1 needs an explicit horizon because its formula divides by 1 − λ",
+            received=horizon,
+            advice="pass horizon=…",
+        )
+        self.length = length
+        self.stochasticity = float(stochasticity)
+        self.horizon = horizon if horizon is not None else t_maze_horizon(length, stochasticity)
+        self.discount = float(discount)
+        check_facts(self)
+
+    num_actions = 4
+    observation_size = 4
+
+    @property
+    def num_states(self) -> int:
+        return 2 * (self.length + 3)
+
+    def sample_initial(self, key: PRNGKeyArray) -> Int[Array, ""]:
+        layout = jax.random.bernoulli(key).astype(int)
+        return layout * (self.length + 3)
+
+    def sample_transition(self, key: PRNGKeyArray, state: Int[Array, ""], action: Action) -> Int[Array, ""]:
+        check_action(action, self.num_actions)
+        if self.stochasticity > 0:
+            key_astray, key_direction = jax.random.split(key)
+            astray = jax.random.uniform(key_astray) < self.stochasticity
+            action = jnp.where(astray, jax.random.randint(key_direction, (), 0, 4), action)
+        return self._move(state, jnp.asarray(action))
+
+    def sample_observation(
+        self, key: PRNGKeyArray, state: Int[Array, ""], action: Action | None = None
+    ) -> Int[Array, ""]:
+        return self._observe(state)
+
+    def reward(
+        self,
+        state: Int[Array, ""],
+        action: Action,
+        next_state: Int[Array, ""],
+        observation: Int[Array, ""] | None = None,
+    ) -> Float[Array, ""]:
+        layout, cell = self._split(next_state)
+        found = cell == jnp.where(layout == 0, self.length + 1, self.length + 2)
+        arrived = self.is_terminal(next_state)
+        gain = jnp.where(arrived, jnp.where(found, TREASURE, BOUNCE), jnp.where(state == next_state, BOUNCE, 0.0))
+        return jnp.where(self.is_terminal(state), 0.0, gain)
+
+    def is_terminal(self, state: Int[Array, "*batch"]) -> Bool[Array, "*batch"]:
+        return self._split(state)[1] > self.length
+
+    def sample_exploration(self, key: PRNGKeyArray) -> Int[Array, ""]:
+        """E(Right) = 1/2, E(Up) = E(Left) = E(Down) = 1/6."""
+        return jnp.maximum(jax.random.randint(key, (), 0, 6) - 2, RIGHT)
+
+    def encode_observation(self, observation: Int[Array, ""]) -> Float[Array, "4"]:
+        return jax.nn.one_hot(observation, self.observation_size)
+
+    def state_features(self, state: Int[Array, ""]) -> Float[Array, " states"]:
+        return jax.nn.one_hot(state, self.num_states)
+
+    def log_observation(
+        self, observation: Int[Array, ""], state: Int[Array, ""], action: Action | None = None
+    ) -> Float[Array, ""]:
+        return jnp.where(self._observe(state) == observation, 0.0, -jnp.inf)
+
+    def initial_distribution(self) -> Float[Array, " states"]:
+        return self._cells(corridor=jnp.zeros((2, self.length + 1)).at[:, 0].set(0.5), arms=jnp.zeros((2, 2)))
+
+    def predict(self, belief: Float[Array, " states"], action: Action) -> Float[Array, " states"]:
+        """Every cell receives from its two neighbours and itself, so the cost is linear in L."""
+        cells = belief.reshape(2, self.length + 3)
+        corridor, arms = cells[:, : self.length + 1], cells[:, self.length + 1 :]
+        moves = (1 - self.stochasticity) * jax.nn.one_hot(action, 4, dtype=belief.dtype) + self.stochasticity / 4
+        edge = ((0, 0), (1, 0)), ((0, 0), (0, 1))
+        from_left, from_right = jnp.pad(corridor[:, :-1], edge[0]), jnp.pad(corridor[:, 1:], edge[1])
+        cell = jnp.arange(self.length + 1)
+        bounced = jnp.where(cell < self.length, moves[UP] + moves[DOWN], moves[RIGHT])
+        bounced = bounced + jnp.where(cell == 0, moves[LEFT], 0)
+        moved = moves[RIGHT] * from_left + moves[LEFT] * from_right + bounced * corridor
+        arrived = arms + corridor[:, -1:] * moves[jnp.array([UP, DOWN])]
+        return self._cells(corridor=moved, arms=arrived)
+
+    def likelihood(self, observation: Int[Array, ""], action: Action | None = None) -> Float[Array, " states"]:
+        return (self._observe(jnp.arange(self.num_states)) == observation).astype(float)
+
+    def terminal_states(self) -> Bool[Array, " states"]:
+        return self.is_terminal(jnp.arange(self.num_states))
+
+    def tabular(self) -> TabularPOMDP:
+        """The same POMDP as arrays p0, T, R, O."""
+        states = np.arange(self.num_states)
+        targets = [np.asarray(jax.vmap(self._move, (0, None))(states, action)) for action in range(4)]
+        jumps = [_permutation(target, self.num_states) for target in targets]
+        mean = sum(jumps[1:], jumps[0]) / 4
+        # A terminal state stays put under each of the four jumps, so that the mixture leaves it in place for every λ.
+        transition = [(1 - self.stochasticity) * jump + self.stochasticity * mean for jump in jumps]
+        seen = np.asarray(self._observe(jnp.asarray(states)))
+        return TabularPOMDP(
+            initial=np.asarray(self.initial_distribution()),
+            transition=transition,
+            reward=RewardFunction(lambda s, a, n, o: np.asarray(jax.vmap(self.reward)(s, a, n))),
+            observation=np.eye(4)[seen],
+            discount=self.discount,
+            horizon=self.horizon,
+            state_names=tuple(self.state_name(state) for state in range(self.num_states)),
+            action_names=("right", "up", "left", "down"),
+            observation_names=("up", "down", "corridor", "junction"),
+            exploration=(1 / 2, 1 / 6, 1 / 6, 1 / 6),
+        )
+
+    def state_name(self, state: int) -> str:
+        """A readable name such as `up-12`, `down-junction` or `up-below`."""
+        layout, cell = divmod(int(state), self.length + 3)
+        places = {self.length: "junction", self.length + 1: "above", self.length + 2: "below"}
+        return f"{('up', 'down')[layout]}-{places.get(cell, cell)}"
+
+    def _split(self, state: Int[Array, "*batch"]) -> tuple[Int[Array, "*batch"], Int[Array, "*batch"]]:
+        return state // (self.length + 3), state % (self.length + 3)
+
+    def _cells(self, *, corridor: Float[Array, "2 corridor"], arms: Float[Array, "2 2"]) -> Float[Array, " states"]:
+        return jnp.concatenate([corridor, arms], axis=1).reshape(-1)
+
+    def _move(self, state: Int[Array, ""], action: Int[Array, ""]) -> Int[Array, ""]:
+        """f(s, a): one step where the maze allows it, else none."""
+        layout, cell = self._split(state)
+        ahead = jnp.minimum(cell + 1, self.length)
+        back = jnp.maximum(cell - 1, 0)
+        above = jnp.where(cell == self.length, self.length + 1, cell)
+        below = jnp.where(cell == self.length, self.length + 2, cell)
+        moved = jnp.stack([ahead, above, back, below])[action]
+        return layout * (self.length + 3) + jnp.where(cell > self.length, cell, moved)
+
+    def _observe(self, state: Int[Array, "*batch"]) -> Int[Array, "*batch"]:
+        layout, cell = self._split(state)
+        inside = jnp.where(cell < self.length, SEES_CORRIDOR, SEES_JUNCTION)
+        return jnp.where(cell == 0, jnp.where(layout == 0, SEES_UP, SEES_DOWN), inside)
+
+
+def t_maze_horizon(length: int, stochasticity: float) -> int:
+    """H = ⌈L / ((1 − λ)(r − l))⌉, in exact arithmetic on λ as it is written in decimals."""
+    return ceil(Fraction(length) / ((1 - Fraction(str(stochasticity))) * (Fraction(1, 2) - Fraction(1, 6))))
+
+
+def _permutation(target: np.ndarray, size: int) -> scipy.sparse.csr_array:
+    return scipy.sparse.csr_array((np.ones(size), (np.arange(size), target)), shape=(size, size))
