@@ -1,0 +1,67 @@
+"""Partially observable Markov decision processes as pure JAX functions of one episode, one step."""
+
+from beliefscope.pomdp.check import check_pomdp
+from beliefscope.pomdp.file_format import (
+    CLASSICS,
+    PomdpFileError,
+    classic,
+    format_pomdp,
+    parse_pomdp,
+    read_pomdp,
+    write_pomdp,
+)
+from beliefscope.pomdp.interface import NO_ACTION, NO_OBSERVATION, POMDP, Finite, ObservationDensity
+from beliefscope.pomdp.irrelevant import Irrelevant, Parts
+from beliefscope.pomdp.linear_gaussian import LinearGaussian
+from beliefscope.pomdp.mountain_hike import HikeState, MountainHike, altitude
+from beliefscope.pomdp.rollout import (
+    Observer,
+    Policy,
+    RandomPolicy,
+    Rollout,
+    Trajectory,
+    discounted_return,
+    rollout,
+)
+from beliefscope.pomdp.solve import MaximalReturn, Values, maximal_return, value_iteration
+from beliefscope.pomdp.t_maze import TMaze
+from beliefscope.pomdp.tables import RewardFunction
+from beliefscope.pomdp.tabular import TabularPOMDP
+from beliefscope.pomdp.variant import Variant
+
+__all__ = [
+    "CLASSICS",
+    "NO_ACTION",
+    "NO_OBSERVATION",
+    "POMDP",
+    "Finite",
+    "HikeState",
+    "Irrelevant",
+    "LinearGaussian",
+    "MaximalReturn",
+    "MountainHike",
+    "ObservationDensity",
+    "Observer",
+    "Parts",
+    "Policy",
+    "PomdpFileError",
+    "RandomPolicy",
+    "RewardFunction",
+    "Rollout",
+    "TMaze",
+    "TabularPOMDP",
+    "Trajectory",
+    "Values",
+    "Variant",
+    "altitude",
+    "check_pomdp",
+    "classic",
+    "discounted_return",
+    "format_pomdp",
+    "maximal_return",
+    "parse_pomdp",
+    "read_pomdp",
+    "rollout",
+    "value_iteration",
+    "write_pomdp",
+]

@@ -1,6 +1,7 @@
 """Checks that run in Python, where values can still be looked at: a POMDP's facts, and actions outside `jit`."""
 
-import jax
+import numpy as np
+from jax.core import Tracer
 
 from beliefscope.errors import is_real, is_whole, require
 from beliefscope.pomdp.interface import POMDP, Action
@@ -34,11 +35,12 @@ def check_std(name: str, std: float) -> None:
 
 def check_action(action: Action, num_actions: int) -> None:
     """Refuse a concrete action out of range; a traced one passes (under `jit` indices are clamped, not checked)."""
-    if isinstance(action, jax.core.Tracer):
+    if isinstance(action, Tracer):
         return
+    concrete = np.asarray(action).item()
     require(
-        0 <= int(action) < num_actions,
+        is_whole(concrete) and 0 <= concrete < num_actions,
         rule=f"an action is an integer from 0 to {num_actions - 1}",
-        received=int(action),
+        received=concrete,
         advice="choose one of the POMDP's actions",
     )

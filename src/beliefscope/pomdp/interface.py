@@ -76,9 +76,7 @@ class POMDP(eqx.Module):
 class ObservationDensity(Protocol):
     """The capability that a particle filter needs."""
 
-    def log_observation(
-        self, observation: Observation, state: State, action: Action | None = None
-    ) -> Real[Array, ""]:
+    def log_observation(self, observation: Observation, state: State, action: Action | None = None) -> Real[Array, ""]:
         """log O(o_t | s_t), up to a constant that is the same for every state."""
         ...
 

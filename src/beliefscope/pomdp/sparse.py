@@ -88,9 +88,14 @@ class SparseRows(eqx.Module):
 
 
 def canonical(matrix: Any) -> scipy.sparse.csr_array:
-    """The matrix in float64 without stored zeros or duplicates, columns ascending."""
-    result = scipy.sparse.csr_array(matrix, dtype=np.float64)
+    """A copy in float64 without stored zeros or duplicates, columns ascending.
+
+    The values are rounded to the precision that JAX will hold them in, so that whatever is derived from them (running
+    sums, expected rewards, what counts as zero) is derived from the numbers that are kept.
+    """
+    result: scipy.sparse.csr_array = scipy.sparse.csr_array(matrix, dtype=np.float64, copy=True)  # pyright: ignore
     result.sum_duplicates()
+    result.data = result.data.astype(jnp.result_type(float)).astype(np.float64)
     result.eliminate_zeros()
     return result
 

@@ -1,7 +1,7 @@
 """The T-Maze (Bakker, 2001; the paper's appendix A): remember the first observation, use it at the crossroads.
 
-A state is one integer, layout · (L + 3) + cell: the layouts are 0 = Up and 1 = Down (where the treasure lies), the
-cells 0 … L are the corridor with the junction last, L + 1 and L + 2 are the arms above and below it, both terminal.
+A state is one integer, 2 · cell + layout: the cells 0 … L are the corridor with the junction last, L + 1 and L + 2 are
+the arms above and below it, both terminal; the layouts are 0 = Up and 1 = Down, where the treasure lies.
 """
 
 from fractions import Fraction
@@ -71,8 +71,7 @@ class TMaze(POMDP):
         return 2 * (self.length + 3)
 
     def sample_initial(self, key: PRNGKeyArray) -> Int[Array, ""]:
-        layout = jax.random.bernoulli(key).astype(int)
-        return layout * (self.length + 3)
+        return jax.random.bernoulli(key).astype(int)
 
     def sample_transition(self, key: PRNGKeyArray, state: Int[Array, ""], action: Action) -> Int[Array, ""]:
         check_action(action, self.num_actions)
@@ -119,21 +118,23 @@ class TMaze(POMDP):
         return jnp.where(self._observe(state) == observation, 0.0, -jnp.inf)
 
     def initial_distribution(self) -> Float[Array, " states"]:
-        return self._cells(corridor=jnp.zeros((2, self.length + 1)).at[:, 0].set(0.5), arms=jnp.zeros((2, 2)))
+        return jnp.zeros(self.num_states).at[:2].set(0.5)
 
     def predict(self, belief: Float[Array, " states"], action: Action) -> Float[Array, " states"]:
-        """Every cell receives from its two neighbours and itself, so the cost is linear in L."""
-        cells = belief.reshape(2, self.length + 3)
-        corridor, arms = cells[:, : self.length + 1], cells[:, self.length + 1 :]
-        moves = (1 - self.stochasticity) * jax.nn.one_hot(action, 4, dtype=belief.dtype) + self.stochasticity / 4
-        edge = ((0, 0), (1, 0)), ((0, 0), (0, 1))
-        from_left, from_right = jnp.pad(corridor[:, :-1], edge[0]), jnp.pad(corridor[:, 1:], edge[1])
-        cell = jnp.arange(self.length + 1)
-        bounced = jnp.where(cell < self.length, moves[UP] + moves[DOWN], moves[RIGHT])
-        bounced = bounced + jnp.where(cell == 0, moves[LEFT], 0)
-        moved = moves[RIGHT] * from_left + moves[LEFT] * from_right + bounced * corridor
-        arrived = arms + corridor[:, -1:] * moves[jnp.array([UP, DOWN])]
-        return self._cells(corridor=moved, arms=arrived)
+        """Every cell receives from its two neighbours and itself, so the cost is linear in L.
+
+        The pieces are pairs of states, one for each layout: the first cell, the inner corridor, the junction, the arms.
+        """
+        chance = (1 - self.stochasticity) * jax.nn.one_hot(action, 4, dtype=belief.dtype) + self.stochasticity / 4
+        right, up, left, down = chance
+        end = 2 * self.length
+        junction = belief[end : end + 2]
+        start = (up + left + down) * belief[:2] + left * belief[2:4]
+        inner = right * belief[: end - 2] + (up + down) * belief[2:end] + left * belief[4 : end + 2]
+        crossing = right * (belief[end - 2 : end] + junction)
+        above = belief[end + 2 : end + 4] + up * junction
+        below = belief[end + 4 :] + down * junction
+        return jnp.concatenate([start, inner, crossing, above, below])
 
     def likelihood(self, observation: Int[Array, ""], action: Action | None = None) -> Float[Array, " states"]:
         return (self._observe(jnp.arange(self.num_states)) == observation).astype(float)
@@ -143,13 +144,15 @@ class TMaze(POMDP):
 
     def tabular(self) -> TabularPOMDP:
         """The same POMDP as arrays p0, T, R, O."""
-        states = np.arange(self.num_states)
-        targets = [np.asarray(jax.vmap(self._move, (0, None))(states, action)) for action in range(4)]
-        jumps = [_permutation(target, self.num_states) for target in targets]
-        mean = sum(jumps[1:], jumps[0]) / 4
-        # A terminal state stays put under each of the four jumps, so that the mixture leaves it in place for every λ.
-        transition = [(1 - self.stochasticity) * jump + self.stochasticity * mean for jump in jumps]
-        seen = np.asarray(self._observe(jnp.asarray(states)))
+        states = jnp.arange(self.num_states)
+        targets = np.asarray(jax.vmap(jax.vmap(self._move, (0, None)), (None, 0))(states, jnp.arange(4)))
+        # A terminal state stays put under each of the four moves, so that its row sums to 1 for every λ.
+        chances = (1 - self.stochasticity) * np.eye(4) + self.stochasticity / 4
+        cells, shape = (np.tile(states, 4), targets.ravel()), (self.num_states, self.num_states)
+        transition = [
+            scipy.sparse.csr_array((np.repeat(chance, self.num_states), cells), shape=shape) for chance in chances
+        ]
+        seen = np.asarray(self._observe(states))
         return TabularPOMDP(
             initial=np.asarray(self.initial_distribution()),
             transition=transition,
@@ -165,15 +168,12 @@ class TMaze(POMDP):
 
     def state_name(self, state: int) -> str:
         """A readable name such as `up-12`, `down-junction` or `up-below`."""
-        layout, cell = divmod(int(state), self.length + 3)
+        cell, layout = divmod(int(state), 2)
         places = {self.length: "junction", self.length + 1: "above", self.length + 2: "below"}
         return f"{('up', 'down')[layout]}-{places.get(cell, cell)}"
 
     def _split(self, state: Int[Array, "*batch"]) -> tuple[Int[Array, "*batch"], Int[Array, "*batch"]]:
-        return state // (self.length + 3), state % (self.length + 3)
-
-    def _cells(self, *, corridor: Float[Array, "2 corridor"], arms: Float[Array, "2 2"]) -> Float[Array, " states"]:
-        return jnp.concatenate([corridor, arms], axis=1).reshape(-1)
+        return state % 2, state // 2
 
     def _move(self, state: Int[Array, ""], action: Int[Array, ""]) -> Int[Array, ""]:
         """f(s, a): one step where the maze allows it, else none."""
@@ -183,7 +183,7 @@ class TMaze(POMDP):
         above = jnp.where(cell == self.length, self.length + 1, cell)
         below = jnp.where(cell == self.length, self.length + 2, cell)
         moved = jnp.stack([ahead, above, back, below])[action]
-        return layout * (self.length + 3) + jnp.where(cell > self.length, cell, moved)
+        return 2 * jnp.where(cell > self.length, cell, moved) + layout
 
     def _observe(self, state: Int[Array, "*batch"]) -> Int[Array, "*batch"]:
         layout, cell = self._split(state)
@@ -194,7 +194,3 @@ class TMaze(POMDP):
 def t_maze_horizon(length: int, stochasticity: float) -> int:
     """H = ⌈L / ((1 − λ)(r − l))⌉, in exact arithmetic on λ as it is written in decimals."""
     return ceil(Fraction(length) / ((1 - Fraction(str(stochasticity))) * (Fraction(1, 2) - Fraction(1, 6))))
-
-
-def _permutation(target: np.ndarray, size: int) -> scipy.sparse.csr_array:
-    return scipy.sparse.csr_array((np.ones(size), (np.arange(size), target)), shape=(size, size))

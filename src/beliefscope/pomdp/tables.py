@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
 
@@ -39,7 +40,7 @@ class RewardFunction(NamedTuple):
 
 
 class Rewards(NamedTuple):
-    """R of each non-zero transition, in the order of `Tables.moves`."""
+    """R of each non-zero transition, in the order of `Tables.moves`, in the precision that JAX will hold it in."""
 
     expected: np.ndarray  # averaged over what is observed
     observed: scipy.sparse.csr_array | None  # row: transition, column: observation; None where it does not matter
@@ -49,25 +50,26 @@ def checked_tables(initial: Any, transition: Any, observation: Any) -> Tables:
     """Bring p0, T and O to their sparse form; shapes that disagree or rows that are no distributions are refused."""
     start = np.asarray(initial, dtype=np.float64)
     moves = [canonical(matrix) for matrix in transition]
-    follows_action = not scipy.sparse.issparse(observation) and np.ndim(observation[0]) == 2
-    sights = [canonical(matrix) for matrix in (observation if follows_action else [observation])]
+    follows_action = not isinstance(observation, scipy.sparse.sparray) and np.ndim(observation[0]) == 2
+    sights = [canonical(matrix) for matrix in observation] if follows_action else [canonical(observation)]
     states = len(start)
     _check_shapes("T", moves, (states, states), "[actions, states, states]")
-    _check_shapes("O", sights, (states, sights[0].shape[1]), "[states, observations] or [actions, states, observations]")
+    _check_shapes(
+        "O", sights, (states, sights[0].shape[1]), "[states, observations] or [actions, states, observations]"
+    )
     require(
-        len(sights) in (1, len(moves)) if follows_action else True,
+        not follows_action or len(sights) == len(moves),
         rule=f"O has one matrix for each of the {len(moves)} actions",
         received=len(sights),
         advice="give O the shape [actions, states, observations], or [states, observations] for all actions alike",
     )
-    _check_rows("p0", start[None])
+    _check_rows("p0", canonical(start[None]))
     for action, matrix in enumerate(moves):
         _check_rows(f"T[{action}]", matrix)
     for action, matrix in enumerate(sights):
         _check_rows(f"O[{action}]" if follows_action else "O", matrix)
-    stack_moves = canonical(scipy.sparse.vstack(moves, format="csr"))
-    stack_sights = canonical(scipy.sparse.vstack(sights, format="csr"))
-    return Tables(start, stack_moves, stack_sights, follows_action)
+    stacked = (scipy.sparse.vstack(moves, format="csr"), scipy.sparse.vstack(sights, format="csr"))
+    return Tables(start, *stacked, observation_follows_action=follows_action)
 
 
 def evaluate_rewards(tables: Tables, reward: np.ndarray | RewardFunction) -> Rewards:
@@ -77,8 +79,7 @@ def evaluate_rewards(tables: Tables, reward: np.ndarray | RewardFunction) -> Rew
     source, action, target = moves.row % states, moves.row // states, moves.col
     rule = reward if isinstance(reward, RewardFunction) else _table_rule(tables, np.asarray(reward))
     if not rule.depends_on_observation:
-        values = rule.function(source, action, target, np.zeros_like(source))
-        return Rewards(_finite(values), None)
+        return Rewards(_finite(rule.function(source, action, target, np.zeros_like(source))), None)
     sight_row = action * states + target if tables.observation_follows_action else target
     first, last = tables.emissions.indptr[sight_row], tables.emissions.indptr[sight_row + 1]
     transition = np.repeat(np.arange(len(source)), last - first)
@@ -118,7 +119,7 @@ def _table_rule(tables: Tables, reward: np.ndarray) -> RewardFunction:
 
 
 def _finite(values: np.ndarray) -> np.ndarray:
-    values = np.asarray(values, dtype=np.float64)
+    values = np.asarray(values).astype(jnp.result_type(float)).astype(np.float64)
     bad = values[~np.isfinite(values)]
     require(bad.size == 0, rule="rewards are finite", received=bad[:1].tolist(), advice="mend R")
     return values
@@ -134,18 +135,18 @@ def _check_shapes(name: str, matrices: Sequence[scipy.sparse.csr_array], shape: 
     )
 
 
-def _check_rows(name: str, matrix: Any) -> None:
+def _check_rows(name: str, matrix: scipy.sparse.csr_array) -> None:
     """Every row is a distribution: its entries are not negative and sum to 1."""
-    matrix = canonical(matrix)
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    negative = rows[~(matrix.data >= 0)]
+    negative = np.flatnonzero(~(matrix.data >= 0))
+    if negative.size:
+        _refuse_row(name, int(rows[negative[0]]), f"the entry {matrix.data[negative[0]]:g}")
     sums = np.bincount(rows, weights=matrix.data, minlength=matrix.shape[0])
     wrong = np.flatnonzero(~(np.abs(sums - 1) <= ROW_SUM_TOLERANCE))
-    bad = negative[0] if negative.size else wrong[0] if wrong.size else None
-    label = name if name == "p0" else f"{name}[{bad}]"
-    require(
-        bad is None,
-        rule=f"{label} holds probabilities that sum to 1",
-        received=None if bad is None else matrix[[bad]].toarray()[0][:8].tolist() if negative.size else float(sums[bad]),
-        advice="mend that row",
-    )
+    if wrong.size:
+        _refuse_row(name, int(wrong[0]), f"the sum {sums[wrong[0]]:g}")
+
+
+def _refuse_row(name: str, row: int, found: str) -> None:
+    label = name if name == "p0" else f"{name}[{row}]"
+    raise ValueError(f"{label} holds probabilities that sum to 1, but got {found}; mend that row.")

@@ -156,9 +156,7 @@ class TabularPOMDP(POMDP):
     def _move_row(self, state: Int[ArrayLike, ""], action: Action) -> Int[ArrayLike, ""]:
         return action * self.num_states + state
 
-    def _sight_row(
-        self, index: Int[ArrayLike, ""], action: Action | None, rows_per_action: int
-    ) -> Int[ArrayLike, ""]:
+    def _sight_row(self, index: Int[ArrayLike, ""], action: Action | None, rows_per_action: int) -> Int[ArrayLike, ""]:
         """Where O's row or column stands: every action has its own unless O does not depend on the action."""
         return index if self.observes_first or action is None else action * rows_per_action + index
 

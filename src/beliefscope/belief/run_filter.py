@@ -1,0 +1,41 @@
+"""Beliefs along recorded episodes."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
+
+from beliefscope.belief.interface import Belief, Filter
+from beliefscope.fast_keys import fast_key
+from beliefscope.pomdp.rollout import Trajectory
+
+
+@eqx.filter_jit
+def run_filter(key: PRNGKeyArray, filter: Filter, trajectory: Trajectory) -> Belief:
+    """The beliefs b_0 … b_H [batch, H + 1, ...] of each episode; after its end they repeat the last one."""
+    keys = jax.random.split(fast_key(key), trajectory.lengths.shape[0])
+
+    def one(
+        key_episode: PRNGKeyArray,
+        observations: PyTree,
+        actions: Int[Array, " H"],
+        length: Int[Array, ""],
+        terminated: Bool[Array, ""],
+    ) -> Belief:
+        key_init, key_update = jax.random.split(key_episode)
+        first = filter.init(key_init, jax.tree.map(lambda leaf: leaf[0], observations))
+
+        def step(belief, now):
+            time, key_step, action, observation = now
+            terminal = terminated & (time + 1 == length)
+            updated = filter.update(key_step, belief, action, observation, terminal=terminal)
+            kept = jax.tree.map(lambda new, old: jnp.where(time < length, new, old), updated, belief)
+            return kept, kept
+
+        times = jnp.arange(actions.shape[0])
+        later = jax.tree.map(lambda leaf: leaf[1:], observations)
+        keys_step = jax.random.split(key_update, actions.shape[0])
+        _, rest = jax.lax.scan(step, first, (times, keys_step, actions, later))
+        return jax.tree.map(lambda head, tail: jnp.concatenate([head[None], tail]), first, rest)
+
+    return jax.vmap(one)(keys, trajectory.observations, trajectory.actions, trajectory.lengths, trajectory.terminated)

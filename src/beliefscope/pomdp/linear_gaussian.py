@@ -1,0 +1,87 @@
+"""A linear-Gaussian process: what a Kalman filter tracks, and what the irrelevant variables of the paper follow."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.scipy.stats.multivariate_normal import logpdf
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from beliefscope.errors import is_whole, require
+from beliefscope.pomdp.eager import check_std
+from beliefscope.pomdp.interface import Action
+
+
+class LinearGaussian(eqx.Module):
+    """s_0 ~ N(m, P), s_{t+1} = A s_t + B[a_t] + N(0, Q), o_t = C s_t + N(0, R)."""
+
+    initial_mean: Float[Array, " d"]  # m
+    initial_covariance: Float[Array, "d d"]  # P
+    transition: Float[Array, "d d"]  # A
+    process_covariance: Float[Array, "d d"]  # Q
+    observation: Float[Array, "o d"]  # C
+    observation_covariance: Float[Array, "o o"]  # R
+    action_effect: Float[Array, "actions d"] | None = None  # B; None where actions change nothing
+
+    def __check_init__(self) -> None:
+        for name in ("initial_covariance", "process_covariance", "observation_covariance"):
+            _check_covariance(name, getattr(self, name))
+
+    @classmethod
+    def random_walk(
+        cls, dimensions: int, *, initial_std: float, process_std: float, observation_std: float
+    ) -> "LinearGaussian":
+        """`dimensions` independent Gaussian random walks around zero, each seen through Gaussian noise."""
+        require(
+            is_whole(dimensions) and dimensions >= 1,
+            rule="the number of dimensions is a whole number of at least 1",
+            received=dimensions,
+            advice="the paper uses 1 and 4",
+        )
+        check_std("initial_std", initial_std)
+        check_std("process_std", process_std)
+        check_std("observation_std", observation_std)
+        eye = jnp.eye(dimensions)
+        return cls(
+            initial_mean=jnp.zeros(dimensions),
+            initial_covariance=initial_std**2 * eye,
+            transition=eye,
+            process_covariance=process_std**2 * eye,
+            observation=eye,
+            observation_covariance=observation_std**2 * eye,
+        )
+
+    def sample_initial(self, key: PRNGKeyArray) -> Float[Array, " d"]:
+        return self.initial_mean + _noise(key, self.initial_covariance)
+
+    def sample_transition(self, key: PRNGKeyArray, state: Float[Array, " d"], action: Action) -> Float[Array, " d"]:
+        return self.drift(state, action) + _noise(key, self.process_covariance)
+
+    def sample_observation(self, key: PRNGKeyArray, state: Float[Array, " d"]) -> Float[Array, " o"]:
+        return self.observation @ state + _noise(key, self.observation_covariance)
+
+    def log_observation(self, observation: Float[Array, " o"], state: Float[Array, " d"]) -> Float[Array, ""]:
+        """log N(o; C s, R)."""
+        return jnp.asarray(logpdf(observation, self.observation @ state, self.observation_covariance))
+
+    def drift(self, state: Float[Array, " d"], action: Action | Int[Array, ""]) -> Float[Array, " d"]:
+        """A s + B[a]."""
+        moved = self.transition @ state
+        return moved if self.action_effect is None else moved + self.action_effect[action]
+
+
+def _noise(key: PRNGKeyArray, covariance: Float[Array, "d d"]) -> Float[Array, " d"]:
+    return jnp.linalg.cholesky(covariance) @ jax.random.normal(key, covariance.shape[:1])
+
+
+def _check_covariance(name: str, covariance: Array) -> None:
+    if isinstance(covariance, Tracer):
+        return
+    matrix = np.asarray(covariance)
+    require(
+        np.allclose(matrix, matrix.T) and bool(np.all(np.linalg.eigvalsh(matrix) > 0)),
+        rule=f"{name} is symmetric and positive definite",
+        received=matrix.tolist(),
+        advice="pass a proper covariance matrix",
+    )

@@ -1,0 +1,157 @@
+"""The Mountain Hike (Igl et al., 2018; the paper's appendix A): reach the top seeing only a noisy altitude.
+
+The hiker starts at (−0.8, −0.8) and moves relative to an orientation it does not see: always 90° in the Mountain Hike,
+one of four in the Varying Mountain Hike. A move is R(c)·a with the paper's matrix as printed; the paper's words
+('North', 'Forward') disagree with that matrix, but by symmetry only the labels of the actions change.
+"""
+
+from math import log, pi
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from beliefscope.errors import require
+from beliefscope.pomdp.eager import check_action, check_facts, check_std
+from beliefscope.pomdp.interface import POMDP, Action
+from beliefscope.pomdp.variant import Variant, check_variant
+
+START = (-0.8, -0.8)
+TOP = (0.8, 0.8)
+NORTH = 1  # orientation index: 0, 1, 2, 3 stand for 0°, 90°, 180°, 270°
+MOVES = np.array([[0.0, 0.1], [-0.1, 0.0], [0.0, -0.1], [0.1, 0.0]])  # Forward, Left, Backward, Right
+
+
+class HikeState(eqx.Module):
+    """Where the hiker stands and which way it faces.
+
+    The coordinates are apart because arrays of x and of y compile to much faster code than arrays of pairs (x, y).
+    """
+
+    x: Float[Array, "*batch"]
+    y: Float[Array, "*batch"]
+    orientation: Int[Array, "*batch"]
+
+
+class MountainHike(POMDP):
+    """The Mountain Hike; `varying=True` draws the orientation at the start of each episode.
+
+    With `absorbing_goal=False` the top no longer holds who reaches it: an episode still ends there, but the particles
+    of a filter walk through. `one_hot_orientation=False` makes a particle's orientation one number instead of four.
+    """
+
+    varying: bool = eqx.field(static=True)
+    transition_std: float = eqx.field(static=True)  # σ_T
+    observation_std: float = eqx.field(static=True)  # σ_O
+    goal_radius: float = eqx.field(static=True)
+    absorbing_goal: bool = eqx.field(static=True)
+    one_hot_orientation: bool = eqx.field(static=True)
+    horizon: int = eqx.field(static=True)
+    discount: float = eqx.field(static=True)
+
+    def __init__(
+        self,
+        *,
+        varying: bool = False,
+        transition_std: float = 0.05,
+        observation_std: float = 0.1,
+        goal_radius: float = 0.1,
+        absorbing_goal: bool = True,
+        one_hot_orientation: bool = True,
+        horizon: int | None = None,
+        discount: float = 0.99,
+    ) -> None:
+        check_std("transition_std", transition_std)
+        check_std("observation_std", observation_std)
+        require(
+            0 < goal_radius <= 2,
+            rule="the goal's radius lies in ]0, 2]",
+            received=goal_radius,
+            advice="the paper uses 0.1",
+        )
+        self.varying = varying
+        self.transition_std = float(transition_std)
+        self.observation_std = float(observation_std)
+        self.goal_radius = float(goal_radius)
+        self.absorbing_goal = absorbing_goal
+        self.one_hot_orientation = one_hot_orientation
+        self.horizon = horizon if horizon is not None else (160 if varying else 80)
+        self.discount = float(discount)
+        check_facts(self)
+
+    @classmethod
+    def of_paper(cls, variant: Variant = "text", *, varying: bool = False) -> "MountainHike":
+        """The paper's environment in one of its variants."""
+        check_variant(variant)
+        if variant == "text":
+            return cls(varying=varying)
+        return cls(varying=varying, goal_radius=0.2, absorbing_goal=False, one_hot_orientation=False)
+
+    num_actions = 4
+    observation_size = 1
+
+    def sample_initial(self, key: PRNGKeyArray) -> HikeState:
+        orientation = jax.random.randint(key, (), 0, 4) if self.varying else jnp.asarray(NORTH)
+        return HikeState(x=jnp.asarray(START[0]), y=jnp.asarray(START[1]), orientation=orientation)
+
+    def sample_transition(self, key: PRNGKeyArray, state: HikeState, action: Action) -> HikeState:
+        check_action(action, self.num_actions)
+        noise_x, noise_y = self.transition_std * jax.random.normal(key, (2,))
+        step_x, step_y = turned_move(state.orientation, action)
+        x = jnp.clip(state.x + step_x + noise_x, -1, 1)
+        y = jnp.clip(state.y + step_y + noise_y, -1, 1)
+        stays = self.is_terminal(state) & self.absorbing_goal
+        return HikeState(jnp.where(stays, state.x, x), jnp.where(stays, state.y, y), state.orientation)
+
+    def sample_observation(
+        self, key: PRNGKeyArray, state: HikeState, action: Action | None = None
+    ) -> Float[Array, "1"]:
+        return altitude(state.x, state.y) + self.observation_std * jax.random.normal(key, (1,))
+
+    def reward(
+        self,
+        state: HikeState,
+        action: Action,
+        next_state: HikeState,
+        observation: Float[Array, "1"] | None = None,
+    ) -> Float[Array, ""]:
+        return jnp.where(self.is_terminal(state), 0.0, altitude(next_state.x, next_state.y))
+
+    def is_terminal(self, state: HikeState) -> Bool[Array, ""]:
+        return (state.x - TOP[0]) ** 2 + (state.y - TOP[1]) ** 2 < self.goal_radius**2
+
+    def state_features(self, state: HikeState) -> Float[Array, " features"]:
+        """The position, and the orientation where it varies."""
+        position = jnp.stack([state.x, state.y])
+        if not self.varying:
+            return position
+        if self.one_hot_orientation:
+            return jnp.append(position, jax.nn.one_hot(state.orientation, 4))
+        return jnp.append(position, state.orientation)
+
+    def log_observation(
+        self, observation: Float[Array, "1"], state: HikeState, action: Action | None = None
+    ) -> Float[Array, ""]:
+        error = (observation[0] - altitude(state.x, state.y)) / self.observation_std
+        return -0.5 * error**2 - log(self.observation_std) - 0.5 * log(2 * pi)
+
+
+def turned_move(orientation: Int[Array, ""], action: Action) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """R(c)·a for the orientation c."""
+    cosine = jnp.where(orientation == 0, 1.0, jnp.where(orientation == 2, -1.0, 0.0))
+    sine = jnp.where(orientation == 1, 1.0, jnp.where(orientation == 3, -1.0, 0.0))
+    right, forward = jnp.asarray(MOVES)[action]
+    return cosine * right - sine * forward, sine * right + cosine * forward
+
+
+def altitude(x: Float[Array, "*batch"], y: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+    """h(x, y) = −exp(−max(p1, p2, p3)) + 0.2·x + 0.2·y − 0.02, with three Gaussian densities for the crests.
+
+    p1 is the density of N((0, 0), diag(0.005, 1)), p2 of N((0, −0.8), diag(1, 0.01)), p3 of N((0, 0.8), diag(1, 0.01)).
+    """
+    middle = -(x**2) / 0.01 - y**2 / 2 - 0.5 * log(0.005)
+    lower_or_upper = jnp.maximum(-((y + 0.8) ** 2), -((y - 0.8) ** 2)) / 0.02 - x**2 / 2 - 0.5 * log(0.01)
+    crest = jnp.exp(jnp.maximum(middle, lower_or_upper)) / (2 * pi)
+    return -jnp.exp(-crest) + 0.2 * x + 0.2 * y - 0.02

@@ -1,0 +1,220 @@
+"""Play a batch of episodes under any policy, with an observer (such as a belief filter) riding along.
+
+The loop ends as soon as every episode has ended. Everything random in episode i depends on the i-th key alone, so that
+an episode is the same in any batch.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+from beliefscope.errors import is_whole, require
+from beliefscope.fast_keys import fast_key
+from beliefscope.pomdp.interface import NO_ACTION, POMDP, Observation
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Chooses actions; `memory` is whatever it carries from step to step."""
+
+    def init_memory(self) -> PyTree:
+        """The memory before the first observation."""
+        ...
+
+    def act(
+        self, key: PRNGKeyArray, memory: PyTree, previous_action: Int[Array, ""], observation: Observation
+    ) -> tuple[PyTree, Int[Array, ""]]:
+        """The new memory and the action a_t; `previous_action` is NO_ACTION at t = 0."""
+        ...
+
+
+@runtime_checkable
+class Observer(Protocol):
+    """Sees what the agent sees, and whether the episode ended. Every belief filter is one."""
+
+    def init(self, key: PRNGKeyArray, observation: Observation) -> PyTree: ...
+
+    def update(
+        self,
+        key: PRNGKeyArray,
+        belief: PyTree,
+        action: Int[Array, ""],
+        observation: Observation,
+        *,
+        terminal: Bool[Array, ""],
+    ) -> PyTree: ...
+
+
+class Trajectory(NamedTuple):
+    """Episodes of at most H actions. Entries after an episode's end repeat its last state and observation, reward 0."""
+
+    states: PyTree  # [batch, H + 1, ...]
+    observations: PyTree  # [batch, H + 1, ...]
+    actions: Int[Array, "batch H"]
+    rewards: Float[Array, "batch H"]
+    terminated: Bool[Array, " batch"]  # did it end in a terminal state (rather than at the horizon)?
+    lengths: Int[Array, " batch"]  # number of actions taken
+
+
+class Rollout(NamedTuple):
+    """What an episode batch leaves: the trajectory, and the policy's and the observer's last word."""
+
+    trajectory: Trajectory
+    memory: PyTree  # the policy's memory after its last action [batch, ...]
+    observer: PyTree  # the observer's state at each episode's end [batch, ...], None without one
+    kept: PyTree  # keep(observer state) at t = 0 … H [batch, H + 1, ...], None without `keep`
+
+
+class RandomPolicy(NamedTuple):
+    """Acts by the POMDP's exploration policy."""
+
+    pomdp: POMDP
+
+    def init_memory(self) -> tuple[()]:
+        return ()
+
+    def act(
+        self, key: PRNGKeyArray, memory: tuple[()], previous_action: Int[Array, ""], observation: Observation
+    ) -> tuple[tuple[()], Int[Array, ""]]:
+        return (), self.pomdp.sample_exploration(key)
+
+
+class _Episode(NamedTuple):
+    """One running episode."""
+
+    key: PRNGKeyArray
+    state: PyTree
+    observation: PyTree
+    action: Int[Array, ""]  # the one that led here
+    reward: Float[Array, ""]  # what it earned
+    memory: PyTree
+    observer: PyTree
+    done: Bool[Array, ""]
+    length: Int[Array, ""]
+
+
+@eqx.filter_jit
+def rollout(
+    key: PRNGKeyArray,
+    pomdp: POMDP,
+    policy: Policy,
+    *,
+    num_episodes: int,
+    observer: Observer | None = None,
+    keep: Callable[[PyTree], PyTree] | None = None,
+) -> Rollout:
+    """Play `num_episodes` episodes of at most H = `pomdp.horizon` actions.
+
+    `keep` says what of the observer's state to store at every step; without it only the last state comes back.
+    """
+    require(
+        is_whole(num_episodes) and num_episodes >= 1,
+        rule="the number of episodes is a whole number of at least 1",
+        received=num_episodes,
+        advice="ask for at least one episode",
+    )
+    keys = jax.random.split(fast_key(key), num_episodes)
+    episodes = jax.vmap(lambda key_episode: _start(key_episode, pomdp, policy, observer))(keys)
+    first = _seen(episodes, keep)
+    blank = jax.tree.map(lambda leaf: jnp.zeros((pomdp.horizon + 1, *leaf.shape), leaf.dtype), first)
+
+    def running(carry):
+        time, episodes, _ = carry
+        return (time < pomdp.horizon) & ~jnp.all(episodes.done)
+
+    def advance(carry):
+        # What is written down is what came in: fused with the write, the step would be computed element by element.
+        time, episodes, record = carry
+        record = _write(record, time, _seen(episodes, keep))
+        episodes = jax.vmap(lambda episode: _advance(episode, pomdp, policy, observer))(episodes)
+        return time + 1, episodes, record
+
+    time, episodes, record = jax.lax.while_loop(running, advance, (jnp.asarray(0), episodes, blank))
+    record = _write(record, time, _seen(episodes, keep))
+    trajectory = Trajectory(
+        states=_hold_last(record.state, time),
+        observations=_hold_last(record.observation, time),
+        actions=record.action[1:].T,
+        rewards=record.reward[1:].T,
+        terminated=episodes.done,
+        lengths=episodes.length,
+    )
+    return Rollout(trajectory, episodes.memory, episodes.observer, _hold_last(record.kept, time))
+
+
+def discounted_return(rewards: Float[Array, "*batch H"], discount: float) -> Float[Array, "*batch"]:
+    """Σ_t γ^t r_t."""
+    return rewards @ discount ** jnp.arange(rewards.shape[-1])
+
+
+class _Record(NamedTuple):
+    """What is written down at every time from 0 to H."""
+
+    state: PyTree
+    observation: PyTree
+    action: Int[Array, "*batch"]
+    reward: Float[Array, "*batch"]
+    kept: PyTree
+
+
+def _start(key: PRNGKeyArray, pomdp: POMDP, policy: Policy, observer: Observer | None) -> _Episode:
+    key_next, key_state, key_observe, key_watch = jax.random.split(key, 4)
+    state = pomdp.sample_initial(key_state)
+    observation = pomdp.sample_observation(key_observe, state)
+    return _Episode(
+        key=key_next,
+        state=state,
+        observation=observation,
+        action=jnp.asarray(NO_ACTION),
+        reward=jnp.zeros(()),
+        memory=policy.init_memory(),
+        observer=None if observer is None else observer.init(key_watch, observation),
+        done=pomdp.is_terminal(state),
+        length=jnp.asarray(0),
+    )
+
+
+def _advance(episode: _Episode, pomdp: POMDP, policy: Policy, observer: Observer | None) -> _Episode:
+    """One step of one episode; an episode that is done stays as it is, with action and reward 0."""
+    key_next, key_act, key_move, key_observe, key_watch = jax.random.split(episode.key, 5)
+    memory, action = policy.act(key_act, episode.memory, episode.action, episode.observation)
+    state = pomdp.sample_transition(key_move, episode.state, action)
+    observation = pomdp.sample_observation(key_observe, state, action)
+    terminal = pomdp.is_terminal(state)
+    watched = observer and observer.update(key_watch, episode.observer, action, observation, terminal=terminal)
+    moved = _Episode(
+        key=key_next,
+        state=state,
+        observation=observation,
+        action=jnp.asarray(action),
+        reward=pomdp.reward(episode.state, action, state, observation),
+        memory=memory,
+        observer=watched,
+        done=terminal,
+        length=episode.length + 1,
+    )
+    ended = episode._replace(action=jnp.zeros_like(episode.action), reward=jnp.zeros_like(episode.reward))
+    return jax.tree.map(lambda new, old: jnp.where(episode.done, old, new), moved, ended)
+
+
+def _seen(episodes: _Episode, keep: Callable[[PyTree], PyTree] | None) -> _Record:
+    kept = None if keep is None else jax.vmap(keep)(episodes.observer)
+    return _Record(episodes.state, episodes.observation, episodes.action, episodes.reward, kept)
+
+
+def _write(record: _Record, time: Int[Array, ""], seen: _Record) -> _Record:
+    return jax.tree.map(lambda buffer, leaf: buffer.at[time].set(leaf), record, seen)
+
+
+def _hold_last(record: PyTree, time: Int[Array, ""]) -> PyTree:
+    """Repeat what stood at `time` ever after, and put the batch first."""
+
+    def hold(buffer: Array) -> Array:
+        index = jnp.minimum(jnp.arange(len(buffer)), time)
+        return jnp.swapaxes(buffer[index], 0, 1)
+
+    return jax.tree.map(hold, record)
