@@ -39,7 +39,7 @@ def check_pomdp(pomdp: POMDP, *, seed: int = 0) -> None:
         _check_density(key_density, pomdp, states)
 
 
-def _say(holds: bool, pomdp: POMDP, what: str) -> None:
+def _say(holds: bool | np.bool_, pomdp: POMDP, what: str) -> None:
     if not holds:
         raise ValueError(f"{type(pomdp).__name__} is not a valid POMDP: {what}.")
 

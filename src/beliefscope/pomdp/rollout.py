@@ -185,7 +185,9 @@ def _advance(episode: _Episode, pomdp: POMDP, policy: Policy, observer: Observer
     state = pomdp.sample_transition(key_move, episode.state, action)
     observation = pomdp.sample_observation(key_observe, state, action)
     terminal = pomdp.is_terminal(state)
-    watched = observer and observer.update(key_watch, episode.observer, action, observation, terminal=terminal)
+    watched = None
+    if observer is not None:
+        watched = observer.update(key_watch, episode.observer, action, observation, terminal=terminal)
     moved = _Episode(
         key=key_next,
         state=state,

@@ -145,18 +145,18 @@ class TMaze(POMDP):
     def tabular(self) -> TabularPOMDP:
         """The same POMDP as arrays p0, T, R, O."""
         states = jnp.arange(self.num_states)
-        targets = np.asarray(jax.vmap(jax.vmap(self._move, (0, None)), (None, 0))(states, jnp.arange(4)))
+        targets = np.asarray(jax.jit(jax.vmap(jax.vmap(self._move, (0, None)), (None, 0)))(states, jnp.arange(4)))
         # A terminal state stays put under each of the four moves, so that its row sums to 1 for every λ.
         chances = (1 - self.stochasticity) * np.eye(4) + self.stochasticity / 4
         cells, shape = (np.tile(states, 4), targets.ravel()), (self.num_states, self.num_states)
         transition = [
             scipy.sparse.csr_array((np.repeat(chance, self.num_states), cells), shape=shape) for chance in chances
         ]
-        seen = np.asarray(self._observe(states))
+        seen = np.asarray(jax.jit(self._observe)(states))
         return TabularPOMDP(
             initial=np.asarray(self.initial_distribution()),
             transition=transition,
-            reward=RewardFunction(lambda s, a, n, o: np.asarray(jax.vmap(self.reward)(s, a, n))),
+            reward=RewardFunction(lambda s, a, n, o: np.asarray(jax.jit(jax.vmap(self.reward))(s, a, n))),
             observation=np.eye(4)[seen],
             discount=self.discount,
             horizon=self.horizon,

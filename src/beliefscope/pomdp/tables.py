@@ -50,8 +50,8 @@ def checked_tables(initial: Any, transition: Any, observation: Any) -> Tables:
     """Bring p0, T and O to their sparse form; shapes that disagree or rows that are no distributions are refused."""
     start = np.asarray(initial, dtype=np.float64)
     moves = [canonical(matrix) for matrix in transition]
-    follows_action = not isinstance(observation, scipy.sparse.sparray) and np.ndim(observation[0]) == 2
-    sights = [canonical(matrix) for matrix in observation] if follows_action else [canonical(observation)]
+    follows_action = not _is_matrix(observation)
+    sights = list(map(canonical, observation)) if follows_action else [canonical(observation)]
     states = len(start)
     _check_shapes("T", moves, (states, states), "[actions, states, states]")
     _check_shapes(
@@ -102,6 +102,10 @@ def terminal_states(tables: Tables, rewards: Rewards) -> np.ndarray:
     harmless = np.bincount(moves.col[certain & ~rewarded], minlength=states)
     leaves = np.bincount((moves.row % states)[~stays], minlength=states)
     return (harmless == tables.num_actions) & (leaves == 0)
+
+
+def _is_matrix(table: Any) -> bool:
+    return scipy.sparse.issparse(table) or np.ndim(table[0]) == 1
 
 
 def _table_rule(tables: Tables, reward: np.ndarray) -> RewardFunction:
