@@ -1,5 +1,6 @@
 """One sentence for bad input: the rule, the value received, what to do next."""
 
+from numbers import Integral, Real
 from typing import Any
 
 
@@ -10,10 +11,10 @@ def require(holds: bool, *, rule: str, received: Any, advice: str) -> None:
 
 
 def is_whole(value: Any) -> bool:
-    """Is this a plain integer (a bool is not)?"""
-    return isinstance(value, int) and not isinstance(value, bool)
+    """Is this an integer (a bool is not)?"""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_real(value: Any) -> bool:
-    """Is this a plain number (a bool is not)?"""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Is this a real number (a bool is not)?"""
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -12,13 +12,10 @@ class Walk(POMDP):
     """A walk on a line, seen with noise, that ends at 3; `defect` breaks one thing."""
 
     defect: str = eqx.field(static=True, default="")
-    num_actions = 2
-    observation_size = 1
-    discount = 0.9
-
-    @property
-    def horizon(self):
-        return 0 if self.defect == "horizon" else 12
+    num_actions: int = eqx.field(static=True, default=2)
+    observation_size: int = eqx.field(static=True, default=1)
+    discount: float = eqx.field(static=True, default=0.9)
+    horizon: int = eqx.field(static=True, default=12)
 
     def sample_initial(self, key):
         return jnp.asarray(0.0)
@@ -85,19 +82,19 @@ def test_a_sound_pomdp_passes():
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_a_defect_is_named_in_one_sentence(defect):
     with pytest.raises(ValueError, match=DEFECTS[defect]) as error:
-        check_pomdp(Walk(defect))
+        check_pomdp(Walk(defect=defect, horizon=0 if defect == "horizon" else 12))
     assert "\n" not in str(error.value)
 
 
 class BrokenMaze(POMDP):
     """A T-Maze seen through a façade that breaks one of the capabilities of a finite POMDP."""
 
-    maze: TMaze
-    defect: str = eqx.field(static=True)
-    num_actions = 4
-    observation_size = 4
-    discount = 0.98
-    horizon = 15
+    maze: TMaze = TMaze(5, 0.3)
+    defect: str = eqx.field(static=True, default="")
+    num_actions: int = eqx.field(static=True, default=4)
+    observation_size: int = eqx.field(static=True, default=4)
+    discount: float = eqx.field(static=True, default=0.98)
+    horizon: int = eqx.field(static=True, default=15)
 
     @property
     def num_states(self):
@@ -146,6 +143,5 @@ class BrokenMaze(POMDP):
     ],
 )
 def test_disagreement_of_sampler_and_probabilities_is_named(defect, sentence):
-    check = BrokenMaze(TMaze(5, 0.3), defect)
     with pytest.raises(ValueError, match=sentence):
-        check_pomdp(check)
+        check_pomdp(BrokenMaze(defect=defect))

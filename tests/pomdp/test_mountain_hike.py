@@ -7,7 +7,6 @@ import pytest
 import scipy.stats
 
 from beliefscope.pomdp import HikeState, MountainHike, altitude
-from beliefscope.pomdp.variant import check_variant
 
 MOVES = [(0, 0.1), (-0.1, 0), (0, -0.1), (0.1, 0)]
 
@@ -108,8 +107,3 @@ def test_variant_code_has_a_larger_goal_that_does_not_hold_particles():
 def test_bad_input_gets_one_sentence(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
         MountainHike(**arguments)
-
-
-def test_an_unknown_variant_is_refused():
-    with pytest.raises(ValueError, match="a variant of the paper is 'text' or 'code', but got 'paper'"):
-        check_variant("paper")

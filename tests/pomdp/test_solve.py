@@ -84,6 +84,7 @@ def test_values_solve_the_linear_program():
     constraints = (0.9 * transition - np.eye(5)).reshape(-1, 5)
     solution = linprog(np.ones(5), A_ub=constraints, b_ub=-reward.reshape(-1), bounds=(None, None))
     values = value_iteration(pomdp)
+    assert solution.x is not None
     np.testing.assert_allclose(values.state, solution.x, atol=1e-5)
     np.testing.assert_allclose(values.action.max(1), values.state)
     assert value_iteration(pomdp, steps=0).state.tolist() == [0] * 5

@@ -58,7 +58,7 @@ class ParticleFilter(Filter):
         )
         resampler(resampling)
         self.pomdp = pomdp
-        self.num_particles = num_particles
+        self.num_particles = int(num_particles)
         self.resampling = resampling
         self.resample_last = resample_last
         self.condition_on_termination = condition_on_termination

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from beliefscope.errors import is_whole
+from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import fast_key
 from beliefscope.pomdp.eager import check_facts
 from beliefscope.pomdp.interface import POMDP, Finite, ObservationDensity
@@ -26,6 +26,12 @@ def check_pomdp(pomdp: POMDP, *, seed: int = 0) -> None:
     states reached stay put and earn nothing; that what is sampled agrees with `log_observation`, and for finite POMDPs
     with `initial_distribution`, `predict` and `likelihood`, each of which must be a distribution.
     """
+    require(
+        isinstance(pomdp, POMDP),
+        rule="a POMDP to check is an instance of the class POMDP",
+        received=pomdp,
+        advice="pass the POMDP itself",
+    )
     _say(is_whole(pomdp.num_actions) and pomdp.num_actions >= 1, pomdp, "num_actions is not a whole number above 0")
     check_facts(pomdp)
     _check_shapes(pomdp)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from beliefscope.errors import is_real, is_whole, require
 from beliefscope.pomdp.eager import check_action, check_facts
@@ -57,9 +57,9 @@ class TMaze(POMDP):
             received=horizon,
             advice="pass horizon=…",
         )
-        self.length = length
+        self.length = int(length)
         self.stochasticity = float(stochasticity)
-        self.horizon = horizon if horizon is not None else t_maze_horizon(length, stochasticity)
+        self.horizon = t_maze_horizon(length, self.stochasticity) if horizon is None else horizon
         self.discount = float(discount)
         check_facts(self)
 
@@ -73,7 +73,7 @@ class TMaze(POMDP):
     def sample_initial(self, key: PRNGKeyArray) -> Int[Array, ""]:
         return jax.random.bernoulli(key).astype(int)
 
-    def sample_transition(self, key: PRNGKeyArray, state: Int[Array, ""], action: Action) -> Int[Array, ""]:
+    def sample_transition(self, key: PRNGKeyArray, state: Int[ArrayLike, ""], action: Action) -> Int[Array, ""]:
         check_action(action, self.num_actions)
         if self.stochasticity > 0:
             key_astray, key_direction = jax.random.split(key)
@@ -82,16 +82,16 @@ class TMaze(POMDP):
         return self._move(state, jnp.asarray(action))
 
     def sample_observation(
-        self, key: PRNGKeyArray, state: Int[Array, ""], action: Action | None = None
+        self, key: PRNGKeyArray, state: Int[ArrayLike, ""], action: Action | None = None
     ) -> Int[Array, ""]:
         return self._observe(state)
 
     def reward(
         self,
-        state: Int[Array, ""],
+        state: Int[ArrayLike, ""],
         action: Action,
-        next_state: Int[Array, ""],
-        observation: Int[Array, ""] | None = None,
+        next_state: Int[ArrayLike, ""],
+        observation: Int[ArrayLike, ""] | None = None,
     ) -> Float[Array, ""]:
         layout, cell = self._split(next_state)
         found = cell == jnp.where(layout == 0, self.length + 1, self.length + 2)
@@ -99,21 +99,21 @@ class TMaze(POMDP):
         gain = jnp.where(arrived, jnp.where(found, TREASURE, BOUNCE), jnp.where(state == next_state, BOUNCE, 0.0))
         return jnp.where(self.is_terminal(state), 0.0, gain)
 
-    def is_terminal(self, state: Int[Array, "*batch"]) -> Bool[Array, "*batch"]:
+    def is_terminal(self, state: Int[ArrayLike, "*batch"]) -> Bool[Array, "*batch"]:
         return self._split(state)[1] > self.length
 
     def sample_exploration(self, key: PRNGKeyArray) -> Int[Array, ""]:
         """E(Right) = 1/2, E(Up) = E(Left) = E(Down) = 1/6."""
         return jnp.maximum(jax.random.randint(key, (), 0, 6) - 2, RIGHT)
 
-    def encode_observation(self, observation: Int[Array, ""]) -> Float[Array, "4"]:
+    def encode_observation(self, observation: Int[ArrayLike, ""]) -> Float[Array, "4"]:
         return jax.nn.one_hot(observation, self.observation_size)
 
-    def state_features(self, state: Int[Array, ""]) -> Float[Array, " states"]:
+    def state_features(self, state: Int[ArrayLike, ""]) -> Float[Array, " states"]:
         return jax.nn.one_hot(state, self.num_states)
 
     def log_observation(
-        self, observation: Int[Array, ""], state: Int[Array, ""], action: Action | None = None
+        self, observation: Int[ArrayLike, ""], state: Int[ArrayLike, ""], action: Action | None = None
     ) -> Float[Array, ""]:
         return jnp.where(self._observe(state) == observation, 0.0, -jnp.inf)
 
@@ -136,7 +136,7 @@ class TMaze(POMDP):
         below = belief[end + 4 :] + down * junction
         return jnp.concatenate([start, inner, crossing, above, below])
 
-    def likelihood(self, observation: Int[Array, ""], action: Action | None = None) -> Float[Array, " states"]:
+    def likelihood(self, observation: Int[ArrayLike, ""], action: Action | None = None) -> Float[Array, " states"]:
         return (self._observe(jnp.arange(self.num_states)) == observation).astype(float)
 
     def terminal_states(self) -> Bool[Array, " states"]:
@@ -172,10 +172,11 @@ class TMaze(POMDP):
         places = {self.length: "junction", self.length + 1: "above", self.length + 2: "below"}
         return f"{('up', 'down')[layout]}-{places.get(cell, cell)}"
 
-    def _split(self, state: Int[Array, "*batch"]) -> tuple[Int[Array, "*batch"], Int[Array, "*batch"]]:
+    def _split(self, state: Int[ArrayLike, "*batch"]) -> tuple[Int[Array, "*batch"], Int[Array, "*batch"]]:
+        state = jnp.asarray(state)
         return state % 2, state // 2
 
-    def _move(self, state: Int[Array, ""], action: Int[Array, ""]) -> Int[Array, ""]:
+    def _move(self, state: Int[ArrayLike, ""], action: Int[Array, ""]) -> Int[Array, ""]:
         """f(s, a): one step where the maze allows it, else none."""
         layout, cell = self._split(state)
         ahead = jnp.minimum(cell + 1, self.length)
@@ -185,7 +186,7 @@ class TMaze(POMDP):
         moved = jnp.stack([ahead, above, back, below])[action]
         return 2 * jnp.where(cell > self.length, cell, moved) + layout
 
-    def _observe(self, state: Int[Array, "*batch"]) -> Int[Array, "*batch"]:
+    def _observe(self, state: Int[ArrayLike, "*batch"]) -> Int[Array, "*batch"]:
         layout, cell = self._split(state)
         inside = jnp.where(cell < self.length, SEES_CORRIDOR, SEES_JUNCTION)
         return jnp.where(cell == 0, jnp.where(layout == 0, SEES_UP, SEES_DOWN), inside)
@@ -193,4 +194,4 @@ class TMaze(POMDP):
 
 def t_maze_horizon(length: int, stochasticity: float) -> int:
     """H = ⌈L / ((1 − λ)(r − l))⌉, in exact arithmetic on λ as it is written in decimals."""
-    return ceil(Fraction(length) / ((1 - Fraction(str(stochasticity))) * (Fraction(1, 2) - Fraction(1, 6))))
+    return ceil(Fraction(int(length)) / ((1 - Fraction(str(stochasticity))) * (Fraction(1, 2) - Fraction(1, 6))))

@@ -147,8 +147,10 @@ class TabularPOMDP(POMDP):
     def likelihood(self, observation: Int[ArrayLike, ""], action: Action | None = None) -> Float[Array, " states"]:
         if action is None and not self.observes_first:
             return jnp.ones(self.num_states)
+        seen_index = jnp.asarray(observation)
+        known = (seen_index >= 0) & (seen_index < self.num_observations)
         seen = self.emitters.block(self._sight_row(observation, action, self.num_observations))
-        return jnp.zeros(self.num_states).at[seen.column].add(seen.value)
+        return jnp.zeros(self.num_states).at[seen.column].add(jnp.where(known, seen.value, 0))
 
     def terminal_states(self) -> Bool[Array, " states"]:
         return self.terminal
