@@ -13,9 +13,14 @@ from beliefscope.pomdp import RandomPolicy, rollout
 pytestmark = pytest.mark.parametrize("name", FILTERS)
 
 
-def play(name, episodes=3, **options):
-    pomdp, _ = FILTERS[name]
-    return rollout(jax.random.key(5), pomdp, RandomPolicy(pomdp), num_episodes=episodes, **options)
+def whole(belief):
+    return belief
+
+
+def play(name):
+    """Three episodes with the filter riding along and all its beliefs kept."""
+    pomdp, filter = FILTERS[name]
+    return rollout(jax.random.key(5), pomdp, RandomPolicy(pomdp), num_episodes=3, observer=filter, keep=whole)
 
 
 def health_of(filter, beliefs):
@@ -38,7 +43,7 @@ def test_beliefs_along_an_episode_are_finite_healthy_and_normalised(name):
 
 def test_features_are_vectors_or_sets_of_fixed_size(name):
     _, filter = FILTERS[name]
-    beliefs = play(name, observer=filter).observer
+    beliefs = play(name).observer
     features = jax.vmap(filter.features)(jax.random.split(jax.random.key(0), 3), beliefs)
     for part in jax.tree.leaves(features):
         assert part.ndim in (2, 3)
@@ -48,7 +53,7 @@ def test_features_are_vectors_or_sets_of_fixed_size(name):
 def test_a_filter_riding_along_ends_where_one_run_afterwards_does(name):
     """Exactly for closed-form filters; for particles, whose draws differ, in the mean of many."""
     _, filter = FILTERS[name]
-    run = play(name, observer=filter, keep=lambda belief: belief)
+    run = play(name)
     after = run_filter(jax.random.key(9), filter, run.trajectory)
     for riding, later in zip(jax.tree.leaves(run.kept), jax.tree.leaves(after), strict=True):
         assert riding.shape == later.shape

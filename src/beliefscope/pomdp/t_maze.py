@@ -137,10 +137,13 @@ class TMaze(POMDP):
         return jnp.concatenate([start, inner, crossing, above, below])
 
     def likelihood(self, observation: Int[ArrayLike, ""], action: Action | None = None) -> Float[Array, " states"]:
-        return (self._observe(jnp.arange(self.num_states)) == observation).astype(float)
+        seen = np.full(self.num_states, SEES_CORRIDOR)
+        seen[:2] = SEES_UP, SEES_DOWN
+        seen[2 * self.length :] = SEES_JUNCTION
+        return (jnp.asarray(seen) == observation).astype(float)
 
     def terminal_states(self) -> Bool[Array, " states"]:
-        return self.is_terminal(jnp.arange(self.num_states))
+        return jnp.asarray(np.arange(self.num_states) >= 2 * (self.length + 1))
 
     def tabular(self) -> TabularPOMDP:
         """The same POMDP as arrays p0, T, R, O."""
@@ -174,7 +177,7 @@ class TMaze(POMDP):
 
     def _split(self, state: Int[ArrayLike, "*batch"]) -> tuple[Int[Array, "*batch"], Int[Array, "*batch"]]:
         state = jnp.asarray(state)
-        return state % 2, state // 2
+        return state & 1, state >> 1
 
     def _move(self, state: Int[ArrayLike, ""], action: Int[Array, ""]) -> Int[Array, ""]:
         """f(s, a): one step where the maze allows it, else none."""

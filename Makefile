@@ -1,0 +1,40 @@
+# `make demo` and `make test` set up what they need: a virtual environment in .venv, with the versions of constraints.txt.
+PYTHON ?= python3
+WORKERS ?= 2
+READY := .venv/.ready
+
+.PHONY: help demo test test-slow lint benchmark clean
+
+help:
+	@echo "make demo       play two episodes and watch the belief"
+	@echo "make test       lint, types and all tests but the slow ones"
+	@echo "make test-slow  the slow tests"
+	@echo "make benchmark  how fast episodes and beliefs are computed here"
+	@echo "make clean      remove .venv"
+
+demo: $(READY)
+	.venv/bin/python examples/play.py
+
+test: $(READY) lint
+	.venv/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
+
+test-slow: $(READY)
+	.venv/bin/python -m pytest -n $(WORKERS) -m slow
+
+lint: $(READY)
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/pyright
+
+benchmark: $(READY)
+	.venv/bin/python benchmarks/pomdp.py
+
+clean:
+	rm -rf .venv
+
+# The marker is written last, so that an interrupted installation is taken up again.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "beliefscope needs Python 3.11 or newer: make PYTHON=python3.11")'
+	test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $(READY)
