@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -54,16 +55,19 @@ def play_t_maze(console: Console, seed: int) -> None:
     maze = TMaze(10, 0.3)
     run = rollout(jax.random.key(seed), maze, WalkAndRemember(), num_episodes=1).trajectory
     beliefs = np.asarray(run_filter(jax.random.key(seed + 1), ExactFilter(maze), run).probabilities[0])
-    table = Table(title=f"Stochastic T-Maze, L = {maze.length}, λ = {maze.stochasticity}")
-    for header in ("t", "state", "observed", "belief, treasure up", "belief, treasure down", "reward"):
-        table.add_column(header, justify="right" if header in ("t", "reward") else "left")
+    table = Table(box=box.SIMPLE, title=f"Stochastic T-Maze, L = {maze.length}, λ = {maze.stochasticity}")
+    for header in ("t", "state", "observed", "belief: up", "belief: down", "reward"):
+        table.add_column(header, no_wrap=True, justify="right" if header in ("t", "reward") else "left")
     for time in range(int(run.lengths[0]) + 1):
         state, seen = int(run.states[0, time]), SEEN[int(run.observations[0, time])]
         cells = beliefs[time].reshape(-1, 2).T
         reward = f"{float(run.rewards[0, time - 1]):.1f}" if time else ""
         table.add_row(str(time), maze.state_name(state), seen, f"▕{bars(cells[0])}▏", f"▕{bars(cells[1])}▏", reward)
     console.print(table)
-    console.print("Each bar is a cell: the corridor from left to right, the junction, the arm above, the arm below.\n")
+    console.print(
+        "Beliefs that the treasure lies up and down. Each bar is a cell: the corridor from left to right, the "
+        "junction, the arm above it, the arm below it.\n"
+    )
 
 
 def play_mountain_hike(console: Console, seed: int) -> None:
@@ -71,17 +75,9 @@ def play_mountain_hike(console: Console, seed: int) -> None:
     run = rollout(jax.random.key(seed), hike, UpTheMountain(), num_episodes=1).trajectory
     filter = ParticleFilter(hike, num_particles=1000)
     beliefs = run_filter(jax.random.key(seed + 1), filter, run)
-    table = Table(title=f"Varying Mountain Hike, {filter.num_particles} particles")
-    for header in (
-        "t",
-        "position",
-        "facing",
-        "observed",
-        "believed position",
-        "believed facing",
-        "effective particles",
-    ):
-        table.add_column(header, justify="right")
+    table = Table(box=box.SIMPLE, title=f"Varying Mountain Hike, {filter.num_particles} particles")
+    for header in ("t", "position", "facing", "observed", "believed", "facing in %", "effective"):
+        table.add_column(header, no_wrap=True, justify="right")
     for time in range(0, int(run.lengths[0]) + 1, 4):
         state = jax.tree.map(lambda leaf, t=time: leaf[0, t], run.states)
         belief = jax.tree.map(lambda leaf, t=time: np.asarray(leaf[0, t]), beliefs)
@@ -89,15 +85,18 @@ def play_mountain_hike(console: Console, seed: int) -> None:
         facing = np.bincount(belief.particles.orientation, weights=belief.weights, minlength=4)
         table.add_row(
             str(time),
-            f"({float(state.x):5.2f}, {float(state.y):5.2f})",
+            f"{float(state.x):.2f} {float(state.y):.2f}",
             FACING[int(state.orientation)],
             f"{float(run.observations[0, time, 0]):.2f}",
-            f"({mean[0]:5.2f}, {mean[1]:5.2f})",
-            " ".join(f"{share:.0%}" for share in facing),
+            f"{mean[0]:.2f} {mean[1]:.2f}",
+            " ".join(f"{share:.0f}" for share in 100 * facing),
             f"{float(belief.effective_sample_size):.0f}",
         )
     console.print(table)
-    console.print("Observed is a noisy altitude. The believed facing gives the chances of 0°, 90°, 180° and 270°.")
+    console.print(
+        "Observed is a noisy altitude, believed the mean position of the particles, facing in % how likely 0°, 90°, "
+        "180° and 270° are, effective how many particles carry the weight."
+    )
 
 
 def main() -> None:

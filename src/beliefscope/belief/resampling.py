@@ -1,6 +1,7 @@
 """Resampling: weights → the indices of the particles that live on, each as often as its weight says on average."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, get_args
 
 import jax
@@ -30,7 +31,9 @@ def multinomial(key: PRNGKeyArray, weights: Float[Array, " M"]) -> Int[Array, " 
     """M independent draws, as in the paper."""
     cumulative = _running_share(weights)
     levels = jax.random.uniform(key, weights.shape, dtype=weights.dtype)
-    return jnp.searchsorted(cumulative, levels, side="right")
+    # The same binary search, as a loop where loops are cheap and written out where each turn is a launch.
+    loop, unrolled = (partial(jnp.searchsorted, side="right", method=method) for method in ("scan", "scan_unrolled"))
+    return jax.lax.platform_dependent(cumulative, levels, cpu=loop, default=unrolled)
 
 
 def systematic(key: PRNGKeyArray, weights: Float[Array, " M"]) -> Int[Array, " M"]:
