@@ -1,5 +1,6 @@
 """Every example runs and says something."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,3 +22,11 @@ def test_example_runs(path, tmp_path):
     assert run.returncode == 0, run.stderr
     for promise in PROMISES[path.stem]:
         assert promise in run.stdout
+
+
+def test_the_readmes_python_runs():
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    run = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert "bits that the belief leaves open: [0." in run.stdout
