@@ -25,6 +25,7 @@ CASES = {
     "TMaze(5).sample_transition(key, 0, 1.0)": "an action is an integer from 0 to 3, but got 1.0",
     "Irrelevant(TMaze(2), 1.5)": "the number of dimensions is a whole number of at least 1, but got 1.5",
     "rollout(key, TMaze(2), RandomPolicy(TMaze(2)), num_episodes=2.0)": "number of episodes is a whole number",
+    "rollout(key, TMaze(2), RandomPolicy(TMaze(2)), num_episodes=2, keep=str)": "keep says what to store of the obs",
     "read_pomdp('nowhere.pomdp', horizon=3)": "nowhere.pomdp: expected a .pomdp file, but there is no such file",
     "classic('lion')": "a classic POMDP goes by its name, but got 'lion'",
     "check_pomdp(TMaze)": "a POMDP to check is an instance of the class POMDP, but got <class",

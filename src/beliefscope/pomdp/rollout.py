@@ -117,6 +117,12 @@ def rollout(
         received=num_episodes,
         advice="ask for at least one episode",
     )
+    require(
+        keep is None or observer is not None,
+        rule="keep says what to store of the observer",
+        received=observer,
+        advice="pass observer=… too",
+    )
     keys = jax.random.split(fast_key(key), num_episodes)
     episodes = jax.vmap(lambda key_episode: _start(key_episode, pomdp, policy, observer))(keys)
     first = _seen(episodes, keep)
