@@ -47,10 +47,10 @@ def main() -> None:
     run = rollout(jax.random.key(0), submarine, RandomPolicy(submarine), num_episodes=1000, observer=filter)
     last = jnp.take_along_axis(run.trajectory.states, run.trajectory.lengths[:, None], axis=1)[:, 0]
     mean = jnp.sum(run.observer.weights * run.observer.particles, axis=1)
-    right_side = jnp.sum(run.observer.weights * (run.observer.particles > 0), axis=1)
+    right_side = jnp.clip(jnp.sum(run.observer.weights * (run.observer.particles > 0), axis=1), 0, 1)
     print(f"Root mean square error of the believed position: {jnp.sqrt(jnp.mean((mean - last) ** 2)):.2f}")
     for low, high in ((0.0, 0.1), (0.1, 0.4), (0.4, 0.6), (0.6, 0.9), (0.9, 1.0)):
-        chosen = (right_side >= low) & (right_side <= high)
+        chosen = (right_side >= low) & ((right_side < high) | (high == 1))
         share = jnp.sum(chosen & (last > 0)) / jnp.maximum(jnp.sum(chosen), 1)
         print(
             f"Belief {low:.0%} to {high:.0%} on the right side: {int(jnp.sum(chosen)):4d} episodes, truly {share:.0%}"

@@ -11,8 +11,8 @@ CASES = {
     "ExactFilter(MountainHike())": "an exact filter needs a POMDP with finitely many states, but got 'MountainHike'",
     "ExactFilter(Irrelevant(TMaze(2), 1))": "finitely many states, but got 'Irrelevant'",
     "ParticleFilter(Irrelevant(TMaze(2), 1))": "a particle filter needs a POMDP with the method log_observation",
-    "ParticleFilter(TMaze(2), num_particles=0)": "the number of particles is a whole number of at least 1, but got 0",
-    "ParticleFilter(TMaze(2), num_particles=2.5)": "number of particles is a whole number of at least 1, but got 2.5",
+    "ParticleFilter(TMaze(2), num_particles=0)": "number of particles is a whole number from 1 to 100000, but got 0",
+    "ParticleFilter(TMaze(2), num_particles=2.5)": "a whole number from 1 to 100000, but got 2.5",
     "ParticleFilter(TMaze(2), resampling='residual')": "one of multinomial, systematic, but got 'residual'",
     "filter_of_paper(MountainHike(), 'paper')": "a variant of the paper is 'text' or 'code', but got 'paper'",
     "MountainHike.of_paper('printed')": "a variant of the paper is 'text' or 'code', but got 'printed'",
@@ -28,13 +28,37 @@ CASES = {
     "rollout(key, TMaze(2), RandomPolicy(TMaze(2)), num_episodes=2, keep=str)": "keep says what to store of the obs",
     "read_pomdp('nowhere.pomdp', horizon=3)": "nowhere.pomdp: expected a .pomdp file, but there is no such file",
     "classic('lion')": "a classic POMDP goes by its name, but got 'lion'",
-    "check_pomdp(TMaze)": "a POMDP to check is an instance of the class POMDP, but got <class",
+    "ParticleFilter(TMaze(2), num_particles=10**6)": "whole number from 1 to 100000, but got 1000000",
+    "ExactFilter(TMaze)": "a POMDP is an instance of the class POMDP, but got <class",
+    "Irrelevant(5, 2)": "a POMDP is an instance of the class POMDP, but got 5",
+    "ProductFilter(1, 2)": "a product filter is made of two filters, but got 1",
+    "filter_of_paper(TMaze(5), 'bogus')": "a variant of the paper is 'text' or 'code', but got 'bogus'",
+    "TMaze(5, discount='0.9')": "a discount γ lies in [0, 1], but got '0.9'",
+    "MountainHike(goal_radius='a')": "the goal's radius lies in ]0, 2], but got 'a'",
+    "rollout(0, TMaze(2), RandomPolicy(TMaze(2)), num_episodes=2)": "a random key is made by jax.random.key, but got 0",
+    "rollout(key, TMaze(2), RandomPolicy, num_episodes=2)": "a policy has the methods of beliefscope.pomdp.Policy",
+    "rollout(key, TMaze(2), RandomPolicy(TMaze(2)), num_episodes=2, observer=5)": "an observer has the methods of",
+    "run_filter(key, ExactFilter(TMaze(2)), 3)": "a filter runs along a Trajectory, but got 'int'",
+    "run_filter(key, ExactFilter(TMaze(2)), episode)": "a trajectory holds a batch of episodes",
+    "ParticleFilter(TMaze(2), num_particles=5).features(key, particles)": "one belief at a time is resampled, but got",
+    "ExactFilter(TMaze(2)).update(key, belief, jax.numpy.zeros(3, int), 0)": "one belief or state takes one action",
+    "KalmanFilter(walk).init(key, jax.numpy.zeros(1))": "of this process has the shape (2,), but got (1,)",
+    "value_iteration(TMaze(5))": "value iteration needs a TabularPOMDP, but got 'TMaze'",
+    "value_iteration(classic('tiger'), steps=-1)": "the number of steps is a whole number of at least 0, but got -1",
+    "write_pomdp(TMaze(5), 'x.pomdp')": "a .pomdp file holds a TabularPOMDP, but got 'TMaze'",
+    "check_pomdp(TMaze)": "a POMDP is an instance of the class POMDP, but got <class",
 }
 SCRIPT = """
 import json, sys
 import jax
 from beliefscope import *
+from beliefscope.pomdp import LinearGaussian, value_iteration
 key = jax.random.key(0)
+run = rollout(key, TMaze(2), RandomPolicy(TMaze(2)), num_episodes=3).trajectory
+episode = jax.tree.map(lambda leaf: leaf[0], run)
+particles = run_filter(key, ParticleFilter(TMaze(2), num_particles=5), run)
+belief = ExactFilter(TMaze(2)).init(key, 0)
+walk = LinearGaussian.random_walk(2, initial_std=1.0, process_std=1.0, observation_std=1.0)
 said = {}
 for case in json.load(sys.stdin):
     try:

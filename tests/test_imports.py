@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "beliefscope"
 # What each part may import, besides itself. `errors` and `fast_keys` are tools that all may use.
 ALLOWED = {
     "errors": set(),
-    "fast_keys": set(),
+    "fast_keys": {"errors"},
     "pomdp": {"errors", "fast_keys"},
     "belief": {"errors", "fast_keys", "pomdp"},
     "__init__": {"pomdp", "belief"},

@@ -14,12 +14,20 @@ import numpy as np
 from jax.extend.random import define_prng_impl
 from jaxtyping import Array, ArrayLike, PRNGKeyArray, UInt
 
+from beliefscope.errors import require
+
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
 
 
 def fast_key(key: PRNGKeyArray) -> PRNGKeyArray:
     """The same key with the faster generator; keys of other generators than Threefry come back unchanged."""
+    require(
+        isinstance(key, jax.Array),
+        rule="a random key is made by jax.random.key",
+        received=key,
+        advice="pass jax.random.key(0), say",
+    )
     if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         key = jax.random.wrap_key_data(key)
     if str(jax.random.key_impl(key)) != "threefry2x32":

@@ -158,3 +158,24 @@ def test_tigers_belief_after_hearing_twice_is_bayes_rule():
 def test_a_continuous_pomdp_is_refused():
     with pytest.raises(ValueError, match="needs a POMDP with finitely many states, but got 'MountainHike'"):
         ExactFilter(MountainHike())
+
+
+def test_an_episode_that_starts_at_its_end_is_believed_to_have_ended():
+    pomdp = TabularPOMDP(
+        initial=np.array([0.5, 0.5]),
+        transition=np.array([[[0.5, 0.5], [0.0, 1.0]]]),
+        reward=np.array([[1.0, 0.0]]),
+        observation=np.ones((2, 1)),
+        discount=0.9,
+        horizon=3,
+    )
+    filter = ExactFilter(pomdp)
+    run = rollout(jax.random.key(0), pomdp, RandomPolicy(pomdp), num_episodes=20, observer=filter)
+    over = np.asarray(run.trajectory.lengths) == 0
+    assert over.any()
+    assert not over.all()
+    ended = np.asarray(run.trajectory.terminated)
+    np.testing.assert_allclose(run.observer.probabilities[:, 1], ended)
+    assert not run.observer.impossible.any()
+    later = run_filter(jax.random.key(0), filter, run.trajectory).probabilities[:, 0, 1]
+    np.testing.assert_allclose(later, over)

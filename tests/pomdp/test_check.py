@@ -3,9 +3,10 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from beliefscope.pomdp import POMDP, TMaze, check_pomdp
+from beliefscope.pomdp import POMDP, TabularPOMDP, TMaze, check_pomdp
 
 
 class Walk(POMDP):
@@ -18,7 +19,7 @@ class Walk(POMDP):
     horizon: int = eqx.field(static=True, default=12)
 
     def sample_initial(self, key):
-        return jnp.asarray(0.0)
+        return jax.random.normal(key)
 
     def sample_transition(self, key, state, action):
         if self.defect == "state shape":
@@ -26,6 +27,8 @@ class Walk(POMDP):
         if self.defect == "python branch" and state > 0:
             return state
         moved = state + jnp.where(action == 0, 1.0, -0.2) + 0.1 * jax.random.normal(key)
+        if self.defect == "state not finite":
+            return moved / 0.0
         return moved if self.defect == "moves" else jnp.where(self.is_terminal(state), state, moved)
 
     def sample_observation(self, key, state, action=None):
@@ -37,6 +40,8 @@ class Walk(POMDP):
     def reward(self, state, action, next_state, observation=None):
         if self.defect == "reward shape":
             return jnp.zeros(2)
+        if self.defect == "blind reward":
+            return jnp.asarray(observation)[0]
         gain = jnp.where(self.is_terminal(state), 0.0, next_state)
         return next_state if self.defect == "rewarded end" else gain
 
@@ -50,6 +55,12 @@ class Walk(POMDP):
         return jnp.append(observation, 0.0) if self.defect == "code shape" else observation
 
     def log_observation(self, observation, state, action=None):
+        if self.defect == "first density" and action is None:
+            return jnp.zeros(())
+        if self.defect == "no action":
+            state = state + jnp.asarray(action)
+        if self.defect == "density shape":
+            return -2 * (observation - state) ** 2
         std = {"narrow density": 0.3, "wide density": 0.8}.get(self.defect, 0.5)
         shift = 0.3 * state if self.defect == "biased density" else 0.0
         inside = -jnp.inf if self.defect == "impossible" else 0.0
@@ -72,11 +83,72 @@ DEFECTS = {
     "wide density": "log_observation is not the density",
     "biased density": "log_observation is not the density",
     "impossible": "log_observation is not finite at an observation that was just sampled",
+    "first density": "log_observation is not the density that sample_observation samples from before the first action",
+    "no action": r"log_observation \(without an action\) cannot be traced by JAX",
+    "density shape": r"log_observation returns float32\[1\] where a scalar of type floating is needed",
+    "blind reward": r"reward \(without an observation\) cannot be traced by JAX",
+    "state not finite": "sample_transition returns values that are not finite",
 }
 
 
 def test_a_sound_pomdp_passes():
     check_pomdp(Walk())
+
+
+@pytest.mark.parametrize("chance", [1e-3, 1e-4])
+def test_a_rare_observation_is_no_defect(chance):
+    observation = np.array([[1 - chance, chance], [0.0, 1.0]])
+    half = np.full((1, 2, 2), 0.5)
+    pomdp = TabularPOMDP(
+        initial=half[0, 0],
+        transition=half,
+        reward=np.ones((1, 2)),
+        observation=observation,
+        discount=0.9,
+        horizon=10,
+    )
+    check_pomdp(pomdp)
+
+
+class Thermometer(POMDP):
+    """Finitely many states seen through a continuous observation."""
+
+    num_states: int = eqx.field(static=True, default=3)
+    num_actions: int = eqx.field(static=True, default=1)
+    observation_size: int = eqx.field(static=True, default=1)
+    discount: float = eqx.field(static=True, default=0.9)
+    horizon: int = eqx.field(static=True, default=8)
+
+    def sample_initial(self, key):
+        return jax.random.randint(key, (), 0, 3)
+
+    def sample_transition(self, key, state, action):
+        return jax.random.randint(key, (), 0, 3)
+
+    def sample_observation(self, key, state, action=None):
+        return state + 0.5 * jax.random.normal(key, (1,))
+
+    def reward(self, state, action, next_state, observation=None):
+        return 1.0 * next_state
+
+    def is_terminal(self, state):
+        return jnp.asarray(False)
+
+    def initial_distribution(self):
+        return jnp.full(3, 1 / 3)
+
+    def predict(self, belief, action):
+        return jnp.full(3, 1.0000001 / 3)
+
+    def likelihood(self, observation, action=None):
+        return jnp.exp(-2 * (observation[0] - jnp.arange(3)) ** 2)
+
+    def terminal_states(self):
+        return jnp.zeros(3, bool)
+
+
+def test_finite_states_may_be_seen_through_continuous_observations():
+    check_pomdp(Thermometer())
 
 
 @pytest.mark.parametrize("defect", DEFECTS)
@@ -138,7 +210,7 @@ class BrokenMaze(POMDP):
         ("start", "sample_initial returns . with frequency .* where initial_distribution says 0.5"),
         ("sampler", "sample_transition returns .* with frequency .* where predict says"),
         ("sum", "predict does not give probabilities that sum to 1 but to 0.9"),
-        ("likelihood", "sample_observation returns . with frequency 1 where likelihood says 0"),
+        ("likelihood", "likelihood is not finite at an observation that was just sampled"),
         ("terminal", "terminal_states and is_terminal disagree"),
     ],
 )

@@ -27,7 +27,7 @@ class Scripted(NamedTuple):
 class Counter(NamedTuple):
     """An observer that counts what it sees."""
 
-    def init(self, key, observation):
+    def init(self, key, observation, *, terminal):
         return {"steps": jnp.asarray(0), "ends": jnp.asarray(0), "first": observation}
 
     def update(self, key, belief, action, observation, *, terminal):

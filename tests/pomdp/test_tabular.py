@@ -134,6 +134,8 @@ def test_only_states_that_no_action_leaves_or_rewards_are_terminal():
         ({"initial": np.array([np.nan, 0.5, 0.5, 0.0])}, "p0 holds probabilities"),
         ({"state_names": ("a", "b")}, "one distinct name for each state"),
         ({"action_names": ("a", "a", "b")}, "one distinct name for each action"),
+        ({"exploration": (0.5, 0.6, 0.1)}, "an exploration policy gives 3 probabilities that sum to 1, but got"),
+        ({"exploration": (0.5, 0.5)}, "an exploration policy gives 3 probabilities"),
         ({"discount": -0.1}, "a discount"),
         ({"horizon": 0}, "a horizon"),
     ],
@@ -141,3 +143,15 @@ def test_only_states_that_no_action_leaves_or_rewards_are_terminal():
 def test_bad_tables_get_one_sentence(changes, sentence):
     with pytest.raises(ValueError, match=sentence):
         build(**changes)
+
+
+def test_double_precision_is_kept_throughout():
+    with jax.enable_x64(True):
+        pomdp = build()
+        first = pomdp.sample_observation(jax.random.key(0), 0)
+        later = pomdp.sample_observation(jax.random.key(0), 0, 1)
+        assert first.dtype == later.dtype
+        assert pomdp.initial.dtype == np.float64
+        np.testing.assert_allclose(
+            pomdp.predict(pomdp.initial, 1), dense_tables()[0] @ dense_tables()[1][1], atol=1e-12
+        )

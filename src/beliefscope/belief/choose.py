@@ -7,7 +7,7 @@ from beliefscope.belief.particle import ParticleFilter
 from beliefscope.belief.product import ProductFilter
 from beliefscope.pomdp.interface import POMDP, Finite
 from beliefscope.pomdp.irrelevant import Irrelevant
-from beliefscope.pomdp.variant import Variant
+from beliefscope.pomdp.variant import Variant, check_variant
 
 
 def filter_of_paper(pomdp: POMDP, variant: Variant = "text", *, num_particles: int = 1000) -> Filter:
@@ -15,6 +15,7 @@ def filter_of_paper(pomdp: POMDP, variant: Variant = "text", *, num_particles: i
 
     With irrelevant variables it is a product with their Kalman filter. None of them knows that the episode goes on.
     """
+    check_variant(variant)
     if isinstance(pomdp, Irrelevant):
         relevant = filter_of_paper(pomdp.pomdp, variant, num_particles=num_particles)
         return ProductFilter(relevant=relevant, irrelevant=KalmanFilter(pomdp.process))

@@ -2,11 +2,11 @@
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from beliefscope.belief.interface import Filter, Health
 from beliefscope.errors import require
-from beliefscope.pomdp.eager import check_action
+from beliefscope.pomdp.eager import check_action, check_pomdp_type
 from beliefscope.pomdp.interface import POMDP, Finite
 
 
@@ -27,26 +27,27 @@ class ExactFilter(Filter):
     condition_on_termination: bool = eqx.field(static=True)
 
     def __init__(self, pomdp: POMDP, *, condition_on_termination: bool = True) -> None:
+        check_pomdp_type(pomdp)
         require(
             isinstance(pomdp, Finite),
             rule="an exact filter needs a POMDP with finitely many states",
             received=type(pomdp).__name__,
-            advice="use a ParticleFilter, or a KalmanFilter if it is linear and Gaussian",
+            advice="use a ParticleFilter, or a ProductFilter for irrelevant variables (filter_of_paper builds it)",
         )
         self.pomdp = pomdp
         self.condition_on_termination = condition_on_termination
 
-    def init(self, key: PRNGKeyArray, observation: Int[ArrayLike, ""]) -> ExactBelief:
+    def init(self, key: PRNGKeyArray, observation: PyTree, *, terminal: Bool[ArrayLike, ""] = False) -> ExactBelief:
         prior = self.finite.initial_distribution()
         likelihood = self.finite.likelihood(observation)
-        return self._correct(prior, likelihood, jnp.asarray(False), terminal=False)
+        return self._correct(prior, likelihood, jnp.asarray(False), terminal=terminal)
 
     def update(
         self,
         key: PRNGKeyArray,
         belief: ExactBelief,
         action: Int[ArrayLike, ""],
-        observation: Int[ArrayLike, ""],
+        observation: PyTree,
         *,
         terminal: Bool[ArrayLike, ""] = False,
     ) -> ExactBelief:
@@ -78,7 +79,7 @@ class ExactFilter(Filter):
             likelihood = jnp.where(self.finite.terminal_states() == terminal, likelihood, 0)
         joint = predicted * likelihood
         evidence = jnp.sum(joint)
-        possible = evidence > 0
+        possible = evidence >= jnp.finfo(evidence.dtype).tiny  # below that its reciprocal would overflow
         scale = 1 / jnp.where(possible, evidence, 1)
         probabilities = jnp.where(possible, joint * scale, predicted)
         return ExactBelief(probabilities=probabilities, impossible=flagged | ~possible)

@@ -1,8 +1,8 @@
 """What a belief filter is: it follows one episode and turns its history into a belief.
 
-`init(key, observation)` gives b_0, `update(key, belief, action, observation, terminal=…)` gives b_t from b_{t-1},
-a_{t-1} and o_t; a filter therefore rides along in `rollout` as it is. The key is used by filters that sample and
-ignored by the others. Batching and compilation are the caller's.
+`init(key, observation)` gives b_0, `update(key, belief, action, observation)` gives b_t from b_{t-1}, a_{t-1} and o_t;
+both are told whether the episode is over. A filter therefore rides along in `rollout` as it is. The key is used by
+filters that sample and ignored by the others. Batching and compilation are the caller's.
 
 `condition_on_termination` says whether the filter knows that the episode goes on (and, at its end, that it ended):
 the paper calls termination observable, but its printed O does not tell the crossroads from the cells beyond it.
@@ -28,8 +28,8 @@ class Filter(eqx.Module):
     """Turns the observations and actions of one episode into beliefs."""
 
     @abc.abstractmethod
-    def init(self, key: PRNGKeyArray, observation: PyTree) -> Belief:
-        """b_0 from the first observation."""
+    def init(self, key: PRNGKeyArray, observation: PyTree, *, terminal: Bool[ArrayLike, ""] = False) -> Belief:
+        """b_0 from the first observation; `terminal` tells whether the episode was over before it began."""
 
     @abc.abstractmethod
     def update(

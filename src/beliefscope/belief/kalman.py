@@ -7,6 +7,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from beliefscope.belief.interface import Filter, Health
 from beliefscope.errors import require
+from beliefscope.pomdp.eager import check_action
 from beliefscope.pomdp.linear_gaussian import LinearGaussian
 
 
@@ -32,7 +33,9 @@ class KalmanFilter(Filter):
         )
         self.process = process
 
-    def init(self, key: PRNGKeyArray, observation: Float[Array, " o"]) -> GaussianBelief:
+    def init(
+        self, key: PRNGKeyArray, observation: Float[Array, " o"], *, terminal: Bool[ArrayLike, ""] = False
+    ) -> GaussianBelief:
         process = self.process
         return self._correct(process.initial_mean, process.initial_covariance, observation, jnp.asarray(False))
 
@@ -46,6 +49,8 @@ class KalmanFilter(Filter):
         terminal: Bool[ArrayLike, ""] = False,
     ) -> GaussianBelief:
         process = self.process
+        if process.action_effect is not None:
+            check_action(action, len(process.action_effect))
         mean = process.drift(belief.mean, action)
         covariance = process.transition @ belief.covariance @ process.transition.T + process.process_covariance
         return self._correct(mean, covariance, observation, belief.impossible)
@@ -67,6 +72,12 @@ class KalmanFilter(Filter):
     ) -> GaussianBelief:
         """Condition N(mean, covariance) on the observation, in Joseph's form, which keeps the covariance positive."""
         process = self.process
+        require(
+            observation.shape == (len(process.observation),),
+            rule=f"an observation of this process has the shape {(len(process.observation),)}",
+            received=observation.shape,
+            advice="use jax.vmap for a batch",
+        )
         seen = process.observation @ covariance @ process.observation.T + process.observation_covariance
         gain = jax.scipy.linalg.solve(seen, process.observation @ covariance, assume_a="pos").T
         rest = jnp.eye(len(mean)) - gain @ process.observation

@@ -9,9 +9,11 @@ from beliefscope.belief.interface import Filter, Health
 from beliefscope.belief.resampling import Resampling, resampler
 from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import fast_key
-from beliefscope.pomdp.eager import check_action
+from beliefscope.pomdp.eager import check_action, check_pomdp_type
 from beliefscope.pomdp.interface import POMDP, ObservationDensity
 from beliefscope.pomdp.variant import Variant, check_variant
+
+MAX_PARTICLES = 100_000  # beyond that, shares of single-precision sums are too coarse to draw from
 
 
 class ParticleBelief(eqx.Module):
@@ -44,15 +46,16 @@ class ParticleFilter(Filter):
         resample_last: bool = False,
         condition_on_termination: bool = True,
     ) -> None:
+        check_pomdp_type(pomdp)
         require(
             isinstance(pomdp, ObservationDensity),
             rule="a particle filter needs a POMDP with the method log_observation(observation, state, action=None)",
             received=type(pomdp).__name__,
-            advice="add that method",
+            advice="add it, or use a ProductFilter for irrelevant variables (filter_of_paper builds it)",
         )
         require(
-            is_whole(num_particles) and num_particles >= 1,
-            rule="the number of particles is a whole number of at least 1",
+            is_whole(num_particles) and 1 <= num_particles <= MAX_PARTICLES,
+            rule=f"the number of particles is a whole number from 1 to {MAX_PARTICLES}",
             received=num_particles,
             advice="the paper uses 1000",
         )
@@ -74,10 +77,10 @@ class ParticleFilter(Filter):
             condition_on_termination=False,
         )
 
-    def init(self, key: PRNGKeyArray, observation: PyTree) -> ParticleBelief:
+    def init(self, key: PRNGKeyArray, observation: PyTree, *, terminal: Bool[ArrayLike, ""] = False) -> ParticleBelief:
         key_draw, key_resample = jax.random.split(fast_key(key))
         particles = jax.vmap(self.pomdp.sample_initial)(jax.random.split(key_draw, self.num_particles))
-        return self._weigh(key_resample, particles, None, observation, jnp.asarray(False), terminal=False)
+        return self._weigh(key_resample, particles, None, observation, jnp.asarray(False), terminal=terminal)
 
     def update(
         self,
@@ -97,6 +100,12 @@ class ParticleFilter(Filter):
 
     def resample(self, key: PRNGKeyArray, belief: ParticleBelief) -> PyTree:
         """M states of equal weight that stand for the same belief."""
+        require(
+            belief.weights.ndim == 1,
+            rule="one belief at a time is resampled",
+            received=belief.weights.shape,
+            advice="use jax.vmap for a batch",
+        )
         ancestors = resampler(self.resampling)(key, belief.weights)
         return jax.tree.map(lambda leaf: leaf[ancestors], belief.particles)
 

@@ -5,6 +5,7 @@ import jax
 from jaxtyping import ArrayLike, Bool, Int, PRNGKeyArray, PyTree
 
 from beliefscope.belief.interface import Filter
+from beliefscope.errors import require
 from beliefscope.pomdp.irrelevant import Parts
 
 
@@ -21,11 +22,20 @@ class ProductFilter(Filter):
     relevant: Filter
     irrelevant: Filter
 
-    def init(self, key: PRNGKeyArray, observation: Parts) -> ByPart:
+    def __check_init__(self) -> None:
+        for part in (self.relevant, self.irrelevant):
+            require(
+                isinstance(part, Filter),
+                rule="a product filter is made of two filters",
+                received=part,
+                advice="pass relevant=… and irrelevant=…",
+            )
+
+    def init(self, key: PRNGKeyArray, observation: Parts, *, terminal: Bool[ArrayLike, ""] = False) -> ByPart:
         key_relevant, key_irrelevant = jax.random.split(key)
         return ByPart(
-            relevant=self.relevant.init(key_relevant, observation.relevant),
-            irrelevant=self.irrelevant.init(key_irrelevant, observation.irrelevant),
+            relevant=self.relevant.init(key_relevant, observation.relevant, terminal=terminal),
+            irrelevant=self.irrelevant.init(key_irrelevant, observation.irrelevant, terminal=terminal),
         )
 
     def update(

@@ -13,7 +13,6 @@ from beliefscope.errors import require
 Resampling = Literal["multinomial", "systematic"]
 
 _BLOCK = 32
-_GRAIN = 2.0**-23  # weights are rounded to multiples of this, whose running sums up to 1 are exact in float32
 
 
 def resampler(scheme: Resampling) -> Callable[[PRNGKeyArray, Array], Array]:
@@ -52,10 +51,11 @@ def systematic(key: PRNGKeyArray, weights: Float[Array, " M"]) -> Int[Array, " M
 def _running_share(weights: Float[Array, " M"]) -> Float[Array, " M"]:
     """Running sums of the weights as shares of their total.
 
-    Rounding the weights first makes the sums exact, hence non-decreasing, whatever order they are taken in: a particle
-    of weight zero is never drawn.
+    Rounding the weights first, to multiples of 2⁻²³ in single precision, makes the sums exact, hence non-decreasing,
+    whatever order they are taken in: a particle of weight zero is never drawn.
     """
-    sums = _running_sum(jnp.round(weights / _GRAIN) * _GRAIN)
+    grain = 2.0 ** -jnp.finfo(weights.dtype).nmant
+    sums = _running_sum(jnp.round(weights / grain) * grain)
     return sums / sums[-1]
 
 

@@ -6,13 +6,33 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
 
 from beliefscope.belief.interface import Belief, Filter
+from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
 from beliefscope.pomdp.rollout import Trajectory
 
 
-@eqx.filter_jit
 def run_filter(key: PRNGKeyArray, filter: Filter, trajectory: Trajectory) -> Belief:
     """The beliefs b_0 … b_H [batch, H + 1, ...] of each episode; after its end they repeat the last one."""
+    require(
+        isinstance(trajectory, Trajectory),
+        rule="a filter runs along a Trajectory",
+        received=type(trajectory).__name__,
+        advice="pass rollout(…).trajectory, or build one",
+    )
+    batch, steps = trajectory.lengths.shape, trajectory.actions.shape[-1:]
+    wrong = {trajectory.actions.shape[:-1], trajectory.terminated.shape} - {batch}
+    wrong |= {leaf.shape[:2] for leaf in jax.tree.leaves(trajectory.observations)} - {(*batch, *(n + 1 for n in steps))}
+    require(
+        len(batch) == 1 and not wrong,
+        rule="a trajectory holds a batch of episodes: lengths [batch], actions [batch, H], observations [batch, H + 1]",
+        received=[leaf.shape for leaf in jax.tree.leaves(trajectory)],
+        advice="put a batch axis first",
+    )
+    return _run_filter(key, filter, trajectory)
+
+
+@eqx.filter_jit
+def _run_filter(key: PRNGKeyArray, filter: Filter, trajectory: Trajectory) -> Belief:
     keys = jax.random.split(fast_key(key), trajectory.lengths.shape[0])
 
     def one(
@@ -23,7 +43,8 @@ def run_filter(key: PRNGKeyArray, filter: Filter, trajectory: Trajectory) -> Bel
         terminated: Bool[Array, ""],
     ) -> Belief:
         key_init, key_update = jax.random.split(key_episode)
-        first = filter.init(key_init, jax.tree.map(lambda leaf: leaf[0], observations))
+        shown = jax.tree.map(lambda leaf: leaf[0], observations)
+        first = filter.init(key_init, shown, terminal=terminated & (length == 0))
 
         def step(belief, now):
             time, key_step, action, observation = now

@@ -8,15 +8,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from beliefscope.errors import is_whole, require
+from beliefscope.errors import is_whole
 from beliefscope.fast_keys import fast_key
-from beliefscope.pomdp.eager import check_facts
+from beliefscope.pomdp.eager import check_pomdp_type, checked_discount, checked_horizon
 from beliefscope.pomdp.interface import POMDP, Finite, ObservationDensity
 from beliefscope.pomdp.rollout import RandomPolicy, rollout
 
 _STATES = 16  # visited states looked at closely
 _DRAWS = 4000  # samples compared with each density
 _SIGMAS = 6.0  # disagreement that chance produces once in a billion comparisons
+_SLACK = 6 / _DRAWS  # and some counts more, for what is too rare to be normally distributed
 
 
 def check_pomdp(pomdp: POMDP, *, seed: int = 0) -> None:
@@ -24,25 +25,27 @@ def check_pomdp(pomdp: POMDP, *, seed: int = 0) -> None:
 
     Looked at: facts, shapes and types; values that are not finite; actions of the exploration policy; that terminal
     states reached stay put and earn nothing; that what is sampled agrees with `log_observation`, and for finite POMDPs
-    with `initial_distribution`, `predict` and `likelihood`, each of which must be a distribution.
+    with `initial_distribution`, `predict` and `likelihood`. Only states that the exploration policy reaches are seen.
     """
-    require(
-        isinstance(pomdp, POMDP),
-        rule="a POMDP to check is an instance of the class POMDP",
-        received=pomdp,
-        advice="pass the POMDP itself",
-    )
+    check_pomdp_type(pomdp)
     _say(is_whole(pomdp.num_actions) and pomdp.num_actions >= 1, pomdp, "num_actions is not a whole number above 0")
-    check_facts(pomdp)
+    checked_discount(pomdp.discount)
+    checked_horizon(pomdp.horizon)
     _check_shapes(pomdp)
-    key_play, key_explore, key_finite, key_density = jax.random.split(jax.random.key(seed), 4)
+    key_play, key_start, key_explore, key_finite, key_density = jax.random.split(jax.random.key(seed), 5)
     states = _visited_states(key_play, pomdp)
+    starts = jax.jit(jax.vmap(pomdp.sample_initial))(jax.random.split(key_start, _STATES))
     _check_exploration(key_explore, pomdp)
     _check_terminal(pomdp, states)
+    densities: dict[str, Callable[..., Any]] = {}
     if isinstance(pomdp, Finite):
         _check_finite(key_finite, pomdp)
+        densities["likelihood"] = lambda seen, state, action: jnp.log(pomdp.likelihood(seen, action)[state])
     if isinstance(pomdp, ObservationDensity):
-        _check_density(key_density, pomdp, states)
+        densities["log_observation"] = pomdp.log_observation
+    for name, density in densities.items():
+        _check_density(key_density, pomdp, name, density, states, first=False)
+        _check_density(key_density, pomdp, name, density, starts, first=True)
 
 
 def _say(holds: bool | np.bool_, pomdp: POMDP, what: str) -> None:
@@ -54,26 +57,45 @@ def _check_shapes(pomdp: POMDP) -> None:
     key, action = jax.random.key(0), jnp.asarray(0)
     state = _shape(pomdp, "sample_initial", pomdp.sample_initial, key)
     moved = _shape(pomdp, "sample_transition", pomdp.sample_transition, key, state, action)
-    _say(moved == state, pomdp, f"sample_transition returns {moved} where sample_initial returns {state}")
-    first = _shape(pomdp, "sample_observation", pomdp.sample_observation, key, state)
-    later = _shape(pomdp, "sample_observation", pomdp.sample_observation, key, state, action)
-    _say(first == later, pomdp, f"sample_observation returns {first} without an action and {later} with one")
-    code = _shape(pomdp, "encode_observation", pomdp.encode_observation, first)
-    size = getattr(code, "shape", None)
     _say(
-        size == (pomdp.observation_size,),
-        pomdp,
-        f"encode_observation returns the shape {size} where observation_size is {pomdp.observation_size}",
+        moved == state, pomdp, f"sample_transition returns {_plain(moved)} where sample_initial returns {_plain(state)}"
     )
-    for name, result, kind in (
-        ("reward", _shape(pomdp, "reward", pomdp.reward, state, action, state, first), jnp.floating),
-        ("is_terminal", _shape(pomdp, "is_terminal", pomdp.is_terminal, state), jnp.bool_),
-        ("sample_exploration", _shape(pomdp, "sample_exploration", pomdp.sample_exploration, key), jnp.integer),
-    ):
-        scalar = getattr(result, "shape", None) == () and jnp.issubdtype(result.dtype, kind)
-        _say(scalar, pomdp, f"{name} returns {result} where a scalar of type {kind.__name__} is needed")
-    features = _shape(pomdp, "state_features", pomdp.state_features, state)
-    _say(getattr(features, "ndim", 0) == 1, pomdp, f"state_features returns {features} where a vector is needed")
+    first = _shape(pomdp, "sample_observation", pomdp.sample_observation, key, state)
+    seen = _shape(pomdp, "sample_observation", pomdp.sample_observation, key, state, action)
+    both = f"{_plain(first)} without an action and {_plain(seen)} with one"
+    _say(first == seen, pomdp, f"sample_observation returns {both}")
+    code = _shape(pomdp, "encode_observation", pomdp.encode_observation, seen)
+    size = getattr(code, "shape", None)
+    told = f"the shape {size} where observation_size is {pomdp.observation_size}"
+    _say(size == (pomdp.observation_size,), pomdp, f"encode_observation returns {told}")
+    _check_scalar(pomdp, "reward", jnp.floating, pomdp.reward, state, action, state, seen)
+    _check_scalar(pomdp, "reward (without an observation)", jnp.floating, pomdp.reward, state, action, state)
+    _check_scalar(pomdp, "is_terminal", jnp.bool_, pomdp.is_terminal, state)
+    _check_scalar(pomdp, "sample_exploration", jnp.integer, pomdp.sample_exploration, key)
+    _check_vector(pomdp, "state_features", None, pomdp.state_features, state)
+    if isinstance(pomdp, ObservationDensity):
+        _check_scalar(pomdp, "log_observation", jnp.floating, pomdp.log_observation, seen, state, action)
+        _check_scalar(pomdp, "log_observation (without an action)", jnp.floating, pomdp.log_observation, seen, state)
+    if isinstance(pomdp, Finite):
+        count = pomdp.num_states
+        _check_vector(pomdp, "initial_distribution", count, pomdp.initial_distribution)
+        _check_vector(pomdp, "predict", count, pomdp.predict, jnp.zeros(count), action)
+        _check_vector(pomdp, "likelihood", count, pomdp.likelihood, seen, action)
+        _check_vector(pomdp, "likelihood (without an action)", count, pomdp.likelihood, seen)
+        _check_vector(pomdp, "terminal_states", count, pomdp.terminal_states)
+
+
+def _check_scalar(pomdp: POMDP, name: str, kind: Any, method: Callable[..., Any], *args: Any) -> None:
+    result = _shape(pomdp, name, method, *args)
+    holds = getattr(result, "shape", None) == () and jnp.issubdtype(result.dtype, kind)
+    _say(holds, pomdp, f"{name} returns {_plain(result)} where a scalar of type {kind.__name__} is needed")
+
+
+def _check_vector(pomdp: POMDP, name: str, length: int | None, method: Callable[..., Any], *args: Any) -> None:
+    result = _shape(pomdp, name, method, *args)
+    holds = getattr(result, "ndim", 0) == 1 and length in (None, result.shape[0])
+    wanted = "a vector" if length is None else f"a vector of length {length}"
+    _say(holds, pomdp, f"{name} returns {_plain(result)} where {wanted} is needed")
 
 
 def _shape(pomdp: POMDP, name: str, method: Callable[..., Any], *args: Any) -> Any:
@@ -88,29 +110,35 @@ def _shape(pomdp: POMDP, name: str, method: Callable[..., Any], *args: Any) -> A
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), result)
 
 
+def _plain(shapes: Any) -> str:
+    """Shapes as people write them: `float32[2]`, or several of these."""
+    leaves = [f"{leaf.dtype}{list(leaf.shape)}" for leaf in jax.tree.leaves(shapes)]
+    return ", ".join(leaves) or "nothing"
+
+
 def _visited_states(key: jax.Array, pomdp: POMDP) -> Any:
     """States [_STATES, ...] met by the exploration policy; everything met on the way must be finite."""
     trajectory = rollout(key, pomdp, RandomPolicy(pomdp), num_episodes=64).trajectory
-    _say(bool(jnp.all(jnp.isfinite(trajectory.rewards))), pomdp, "reward returns values that are not finite")
-    codes = jax.vmap(jax.vmap(pomdp.encode_observation))(trajectory.observations)
-    _say(bool(jnp.all(jnp.isfinite(codes))), pomdp, "encode_observation returns values that are not finite")
-    episode = jnp.arange(64)
-    times = jnp.linspace(0, 1, 64) * trajectory.lengths  # from the first state of one episode to the last of another
-    met = jax.tree.map(lambda leaf: leaf[episode, times.astype(int)], trajectory.states)
-    ends = jax.tree.map(lambda leaf: leaf[episode, trajectory.lengths], trajectory.states)
-    order = jnp.argsort(~trajectory.terminated)[: _STATES // 2]  # states that ended an episode first
-    spread = jnp.linspace(0, 63, _STATES - _STATES // 2).astype(int)
-    return jax.tree.map(lambda a, b: jnp.concatenate([a[order], b[spread]]), ends, met)
+    codes = jax.jit(jax.vmap(jax.vmap(pomdp.encode_observation)))(trajectory.observations)
+    met = {"sample_transition": trajectory.states, "encode_observation": codes, "reward": trajectory.rewards}
+    for name, values in met.items():
+        finite = all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(values))
+        _say(finite, pomdp, f"{name} returns values that are not finite")
+    episode = np.arange(64)
+    lengths = np.asarray(trajectory.lengths)
+    times = (np.linspace(0, 1, 64) * lengths).astype(int)  # from the first state of one episode to the last of another
+    ended = np.argsort(~np.asarray(trajectory.terminated), kind="stable")[: _STATES // 2]
+    spread = np.linspace(0, 63, _STATES - _STATES // 2).astype(int)
+    rows = np.concatenate([episode[ended], episode[spread]])
+    columns = np.concatenate([lengths[ended], times[spread]])
+    return jax.tree.map(lambda leaf: leaf[rows, columns], trajectory.states)
 
 
 def _check_exploration(key: jax.Array, pomdp: POMDP) -> None:
     actions = np.asarray(jax.jit(jax.vmap(pomdp.sample_exploration))(jax.random.split(key, _DRAWS)))
     strays = actions[(actions < 0) | (actions >= pomdp.num_actions)]
-    _say(
-        strays.size == 0,
-        pomdp,
-        f"sample_exploration returned {strays[:1]} where actions lie below {pomdp.num_actions}",
-    )
+    told = f"sample_exploration returned {strays[:1]} where actions lie below {pomdp.num_actions}"
+    _say(strays.size == 0, pomdp, told)
 
 
 def _check_terminal(pomdp: POMDP, states: Any) -> None:
@@ -132,9 +160,9 @@ def _check_terminal(pomdp: POMDP, states: Any) -> None:
 
 
 def _check_finite(key: jax.Array, pomdp: Any) -> None:
-    """Samples of s_0, s_{t+1} and o_t against the probabilities that the exact filter uses."""
+    """Samples of s_0 and s_{t+1} against the probabilities that the exact filter uses."""
     marked = np.asarray(pomdp.terminal_states())
-    told = np.asarray(jax.vmap(pomdp.is_terminal)(jnp.arange(pomdp.num_states)))
+    told = np.asarray(jax.jit(jax.vmap(pomdp.is_terminal))(jnp.arange(pomdp.num_states)))
     _say(np.array_equal(marked, told), pomdp, "terminal_states and is_terminal disagree")
     key_start, key_pick, key_draw = jax.random.split(key, 3)
     starts = jax.jit(jax.vmap(pomdp.sample_initial))(jax.random.split(key_start, _DRAWS))
@@ -143,72 +171,68 @@ def _check_finite(key: jax.Array, pomdp: Any) -> None:
 
     @jax.jit
     @jax.vmap
-    def one(key_state, state, action):
-        key_move, key_see = jax.random.split(key_state)
-        moved = jax.vmap(lambda k: pomdp.sample_transition(k, state, action))(jax.random.split(key_move, _DRAWS))
-        seen = jax.vmap(lambda k: pomdp.sample_observation(k, state, action))(jax.random.split(key_see, _DRAWS))
-        predicted = pomdp.predict(jax.nn.one_hot(state, pomdp.num_states), action)
-        likely = jax.vmap(lambda o: pomdp.likelihood(o, action)[state])(jnp.arange(pomdp.observation_size))
-        return moved, predicted, seen, likely
+    def one(key_move, state, action):
+        keys = jax.random.split(key_move, _DRAWS)
+        moved = jax.vmap(lambda k: pomdp.sample_transition(k, state, action))(keys)
+        return moved, pomdp.predict(jax.nn.one_hot(state, pomdp.num_states), action)
 
-    actions = jnp.arange(_STATES) % pomdp.num_actions
-    for moved, predicted, seen, likely in zip(
-        *one(jax.random.split(fast_key(key_draw), _STATES), picked, actions), strict=True
-    ):
+    keys = jax.random.split(fast_key(key_draw), _STATES)
+    samples, predictions = one(keys, picked, jnp.arange(_STATES) % pomdp.num_actions)
+    for moved, predicted in zip(samples, predictions, strict=True):
         _compare(pomdp, "sample_transition", "predict", moved, predicted)
-        _compare(pomdp, "sample_observation", "likelihood", seen, likely)
 
 
 def _compare(pomdp: POMDP, sampler: str, density: str, samples: jax.Array, probabilities: jax.Array) -> None:
     """Frequencies against probabilities, cell by cell, at so many standard deviations."""
-    chance = np.asarray(probabilities, dtype=np.float64)
+    chance, drawn = np.asarray(probabilities, dtype=np.float64), np.asarray(samples)
     proper = bool(np.all(chance >= 0)) and abs(chance.sum() - 1) < 1e-4
     _say(proper, pomdp, f"{density} does not give probabilities that sum to 1 but to {chance.sum():.6g}")
-    frequency = np.bincount(np.asarray(samples), minlength=len(chance)) / len(samples)
-    _say(len(frequency) == len(chance), pomdp, f"{sampler} returns an index beyond those of {density}")
-    allowed = _SIGMAS * np.sqrt(chance * (1 - chance) / len(samples)) + np.where(chance > 0, 6 / len(samples), 0)
+    strays = drawn[(drawn < 0) | (drawn >= len(chance))]
+    _say(strays.size == 0, pomdp, f"{sampler} returns {strays[:1]} where states lie below {len(chance)}")
+    chance = np.clip(chance, 0, 1)
+    frequency = np.bincount(drawn, minlength=len(chance)) / len(drawn)
+    allowed = _SIGMAS * np.sqrt(chance * (1 - chance) / len(drawn)) + np.where(chance > 0, _SLACK, 0)
     worst = int(np.argmax(np.abs(frequency - chance) - allowed))
-    _say(
-        abs(frequency[worst] - chance[worst]) <= allowed[worst] + 1e-6,
-        pomdp,
-        f"{sampler} returns {worst} with frequency {frequency[worst]:.4g} where {density} says {chance[worst]:.4g}",
-    )
+    told = f"with frequency {frequency[worst]:.4g} where {density} says {chance[worst]:.4g}"
+    holds = abs(frequency[worst] - chance[worst]) <= allowed[worst]
+    _say(holds, pomdp, f"{sampler} returns {worst} {told}")
 
 
-def _check_density(key: jax.Array, pomdp: Any, states: Any) -> None:
-    """Is `log_observation` what `sample_observation` samples from? Decided on pairs of states.
+def _check_density(
+    key: jax.Array, pomdp: POMDP, name: str, density: Callable[..., Any], states: Any, *, first: bool
+) -> None:
+    """Is the density what `sample_observation` samples from? Decided on pairs of states.
 
     An observation of one of two states, chosen by a fair coin, comes from the second with the posterior probability r
-    given by the density; so y − r, with y the coin, must average to zero, also when weighted by r − 1/2. That needs
-    neither a normalised density nor a grid, and it is exactly what a filter relies on.
+    given by the density; so y − r, with y the coin, must average to zero, also when weighted by r − 1/2 or by what was
+    observed. That needs neither a normalised density nor a grid, and it is exactly what a filter relies on. By the
+    density's own account the variance of y is r (1 − r), which a rare observation that was not drawn does not hide.
     """
-    first, second = (jax.tree.map(lambda leaf, s=shift: jnp.roll(leaf, s, axis=0), states) for shift in (0, 1))
+    others = jax.tree.map(lambda leaf: jnp.roll(leaf, 1, axis=0), states)
 
-    @jax.jit
-    @jax.vmap
-    def judge(key_pair, one, other, action):
+    def judge(pair):
+        key_pair, one, other, number = pair
+        action = None if first else number
+
         def draw(key_draw):
             key_coin, key_see = jax.random.split(key_draw)
             coin = jax.random.bernoulli(key_coin)
             source = jax.tree.map(lambda a, b: jnp.where(coin, b, a), one, other)
             seen = pomdp.sample_observation(key_see, source, action)
-            logs = pomdp.log_observation(seen, one, action), pomdp.log_observation(seen, other, action)
-            return coin, jnp.stack(logs), jnp.where(coin, logs[1], logs[0])
+            logs = jnp.stack([density(seen, one, action), density(seen, other, action)])
+            return coin, logs, jnp.where(coin, logs[1], logs[0]), pomdp.encode_observation(seen)
 
-        coins, logs, own = jax.vmap(draw)(jax.random.split(key_pair, _DRAWS))
+        coins, logs, own, codes = jax.lax.map(draw, jax.random.split(key_pair, _DRAWS), batch_size=500)
         posterior = jax.nn.softmax(logs, axis=1)[:, 1]
-        excess = coins - posterior
-        scores = jnp.stack([excess, excess * (posterior - 0.5)])
-        noise = jnp.std(scores, axis=1) / _DRAWS**0.5
-        return jnp.all(jnp.isfinite(own)), jnp.mean(scores, axis=1) / jnp.maximum(noise, 1e-9)
+        scaled = jnp.tanh((codes - codes.mean(axis=0)) / (codes.std(axis=0) + 1e-6))
+        weights = jnp.concatenate([jnp.ones((1, _DRAWS)), posterior[None] - 0.5, scaled.T])
+        off = jnp.abs(jnp.mean((coins - posterior) * weights, axis=1))
+        noise = jnp.sqrt(jnp.mean(posterior * (1 - posterior) * weights**2, axis=1) / _DRAWS)
+        return jnp.all(jnp.isfinite(own)), jnp.all(off <= _SIGMAS * noise + _SLACK)
 
     keys = jax.random.split(fast_key(key), _STATES)
-    actions = jnp.arange(_STATES) % pomdp.num_actions
-    possible, scores = judge(keys, first, second, actions)
-    _say(bool(jnp.all(possible)), pomdp, "log_observation is not finite at an observation that was just sampled")
-    _say(
-        bool(jnp.all(jnp.abs(scores) < _SIGMAS)),
-        pomdp,
-        f"log_observation is not the density that sample_observation samples from ({jnp.abs(scores).max():.1f} "
-        "standard deviations apart)",
-    )
+    pairs = keys, states, others, jnp.arange(_STATES) % pomdp.num_actions
+    possible, calibrated = jax.jit(lambda pairs: jax.lax.map(judge, pairs))(pairs)
+    when = " before the first action" if first else ""
+    _say(bool(possible.all()), pomdp, f"{name} is not finite at an observation that was just sampled{when}")
+    _say(bool(calibrated.all()), pomdp, f"{name} is not the density that sample_observation samples from{when}")

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
+from beliefscope.pomdp.eager import check_pomdp_type
 from beliefscope.pomdp.interface import POMDP, Action
 from beliefscope.pomdp.linear_gaussian import LinearGaussian
 from beliefscope.pomdp.variant import Variant, check_variant
@@ -35,6 +36,7 @@ class Irrelevant(POMDP):
         process_std: float = 1.0,
         observation_std: float = 1.0,
     ) -> None:
+        check_pomdp_type(pomdp)
         self.pomdp = pomdp
         self.dimensions = dimensions
         self.process = LinearGaussian.random_walk(

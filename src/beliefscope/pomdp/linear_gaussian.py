@@ -25,6 +25,16 @@ class LinearGaussian(eqx.Module):
     action_effect: Float[Array, "actions d"] | None = None  # B; None where actions change nothing
 
     def __check_init__(self) -> None:
+        states, seen = len(self.initial_mean), len(self.observation)
+        shapes = {"transition": (states, states), "observation": (seen, states), "initial_covariance": (states, states)}
+        shapes |= {"process_covariance": (states, states), "observation_covariance": (seen, seen)}
+        for name, shape in shapes.items():
+            require(
+                getattr(self, name).shape == shape,
+                rule=f"{name} has the shape {shape}",
+                received=getattr(self, name).shape,
+                advice="check it against the lengths of the initial mean and of an observation",
+            )
         for name in ("initial_covariance", "process_covariance", "observation_covariance"):
             _check_covariance(name, getattr(self, name))
 

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from beliefscope.errors import require
-from beliefscope.pomdp.eager import check_action, check_facts, check_std
+from beliefscope.errors import is_real, require
+from beliefscope.pomdp.eager import check_action, check_std, checked_discount, checked_horizon
 from beliefscope.pomdp.interface import POMDP, Action
 from beliefscope.pomdp.variant import Variant, check_variant
 
@@ -66,7 +66,7 @@ class MountainHike(POMDP):
         check_std("transition_std", transition_std)
         check_std("observation_std", observation_std)
         require(
-            0 < goal_radius <= 2,
+            is_real(goal_radius) and 0 < goal_radius <= 2,
             rule="the goal's radius lies in ]0, 2]",
             received=goal_radius,
             advice="the paper uses 0.1",
@@ -77,9 +77,8 @@ class MountainHike(POMDP):
         self.goal_radius = float(goal_radius)
         self.absorbing_goal = absorbing_goal
         self.one_hot_orientation = one_hot_orientation
-        self.horizon = horizon if horizon is not None else (160 if varying else 80)
-        self.discount = float(discount)
-        check_facts(self)
+        self.horizon = checked_horizon(horizon if horizon is not None else (160 if varying else 80))
+        self.discount = checked_discount(discount)
 
     @classmethod
     def of_paper(cls, variant: Variant = "text", *, varying: bool = False) -> "MountainHike":

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import fast_key
+from beliefscope.pomdp.eager import check_pomdp_type
 from beliefscope.pomdp.interface import NO_ACTION, POMDP, Observation
 
 
@@ -36,7 +37,7 @@ class Policy(Protocol):
 class Observer(Protocol):
     """Sees what the agent sees, and whether the episode ended. Every belief filter is one."""
 
-    def init(self, key: PRNGKeyArray, observation: Observation) -> PyTree: ...
+    def init(self, key: PRNGKeyArray, observation: Observation, *, terminal: Bool[Array, ""]) -> PyTree: ...
 
     def update(
         self,
@@ -50,7 +51,10 @@ class Observer(Protocol):
 
 
 class Trajectory(NamedTuple):
-    """Episodes of at most H actions. Entries after an episode's end repeat its last state and observation, reward 0."""
+    """Episodes of at most H actions.
+
+    After an episode's end its last state and observation are repeated, and actions and rewards are 0.
+    """
 
     states: PyTree  # [batch, H + 1, ...]
     observations: PyTree  # [batch, H + 1, ...]
@@ -97,7 +101,6 @@ class _Episode(NamedTuple):
     length: Int[Array, ""]
 
 
-@eqx.filter_jit
 def rollout(
     key: PRNGKeyArray,
     pomdp: POMDP,
@@ -111,6 +114,14 @@ def rollout(
 
     `keep` says what of the observer's state to store at every step; without it only the last state comes back.
     """
+    check_pomdp_type(pomdp)
+    for name, given, kind in (("policy", policy, Policy), ("observer", observer, Observer)):
+        require(
+            (isinstance(given, kind) and not isinstance(given, type)) or (name == "observer" and given is None),
+            rule=f"{'an' if name == 'observer' else 'a'} {name} has the methods of beliefscope.pomdp.{kind.__name__}",
+            received=given,
+            advice="see docs/pomdps.md, 'Playing'",
+        )
     require(
         is_whole(num_episodes) and num_episodes >= 1,
         rule="the number of episodes is a whole number of at least 1",
@@ -123,6 +134,18 @@ def rollout(
         received=observer,
         advice="pass observer=… too",
     )
+    return _rollout(key, pomdp, policy, int(num_episodes), observer, keep)
+
+
+@eqx.filter_jit
+def _rollout(
+    key: PRNGKeyArray,
+    pomdp: POMDP,
+    policy: Policy,
+    num_episodes: int,
+    observer: Observer | None,
+    keep: Callable[[PyTree], PyTree] | None,
+) -> Rollout:
     keys = jax.random.split(fast_key(key), num_episodes)
     episodes = jax.vmap(lambda key_episode: _start(key_episode, pomdp, policy, observer))(keys)
     first = _seen(episodes, keep)
@@ -169,8 +192,9 @@ class _Record(NamedTuple):
 
 def _start(key: PRNGKeyArray, pomdp: POMDP, policy: Policy, observer: Observer | None) -> _Episode:
     key_next, key_state, key_observe, key_watch = jax.random.split(key, 4)
-    state = pomdp.sample_initial(key_state)
+    state = jax.tree.map(jnp.asarray, pomdp.sample_initial(key_state))
     observation = pomdp.sample_observation(key_observe, state)
+    terminal = pomdp.is_terminal(state)
     return _Episode(
         key=key_next,
         state=state,
@@ -178,8 +202,8 @@ def _start(key: PRNGKeyArray, pomdp: POMDP, policy: Policy, observer: Observer |
         action=jnp.asarray(NO_ACTION),
         reward=jnp.zeros(()),
         memory=policy.init_memory(),
-        observer=None if observer is None else observer.init(key_watch, observation),
-        done=pomdp.is_terminal(state),
+        observer=None if observer is None else observer.init(key_watch, observation, terminal=terminal),
+        done=terminal,
         length=jnp.asarray(0),
     )
 

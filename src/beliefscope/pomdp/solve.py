@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from beliefscope.errors import require
+from beliefscope.errors import is_whole, require
 from beliefscope.pomdp.interface import POMDP
 from beliefscope.pomdp.irrelevant import Irrelevant
 from beliefscope.pomdp.t_maze import TREASURE, TMaze
@@ -28,6 +28,18 @@ class MaximalReturn(NamedTuple):
 
 def value_iteration(pomdp: TabularPOMDP, *, steps: int | None = None, tolerance: float = 1e-10) -> Values:
     """V and Q with `steps` actions left, or, without `steps`, for ever: until no value changes by `tolerance`."""
+    require(
+        isinstance(pomdp, TabularPOMDP),
+        rule="value iteration needs a TabularPOMDP",
+        received=type(pomdp).__name__,
+        advice="use the tabular() of a T-Maze",
+    )
+    require(
+        steps is None or (is_whole(steps) and steps >= 0),
+        rule="the number of steps is a whole number of at least 0",
+        received=steps,
+        advice="pass the number of actions left, or nothing",
+    )
     require(
         steps is not None or pomdp.discount < 1,
         rule="values of an endless episode need a discount below 1",

@@ -15,7 +15,7 @@ import scipy.sparse
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from beliefscope.errors import is_real, is_whole, require
-from beliefscope.pomdp.eager import check_action, check_facts
+from beliefscope.pomdp.eager import check_action, checked_discount, checked_horizon
 from beliefscope.pomdp.interface import POMDP, Action
 from beliefscope.pomdp.tabular import RewardFunction, TabularPOMDP
 
@@ -59,9 +59,8 @@ class TMaze(POMDP):
         )
         self.length = int(length)
         self.stochasticity = float(stochasticity)
-        self.horizon = t_maze_horizon(length, self.stochasticity) if horizon is None else horizon
-        self.discount = float(discount)
-        check_facts(self)
+        self.horizon = t_maze_horizon(length, self.stochasticity) if horizon is None else checked_horizon(horizon)
+        self.discount = checked_discount(discount)
 
     num_actions = 4
     observation_size = 4

@@ -15,10 +15,16 @@ import scipy.sparse
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from beliefscope.errors import require
-from beliefscope.pomdp.eager import check_action, check_facts
+from beliefscope.pomdp.eager import check_action, checked_discount, checked_horizon
 from beliefscope.pomdp.interface import NO_OBSERVATION, POMDP, Action
 from beliefscope.pomdp.sparse import SparseRows
-from beliefscope.pomdp.tables import RewardFunction, checked_tables, evaluate_rewards, terminal_states
+from beliefscope.pomdp.tables import (
+    ROW_SUM_TOLERANCE,
+    RewardFunction,
+    checked_tables,
+    evaluate_rewards,
+    terminal_states,
+)
 
 Matrix = np.ndarray | scipy.sparse.sparray
 
@@ -67,13 +73,11 @@ class TabularPOMDP(POMDP):
         self.num_states, self.num_actions = len(tables.initial), tables.num_actions
         self.num_observations = tables.emissions.shape[1]
         self.observes_first = not tables.observation_follows_action
-        self.discount, self.horizon = float(discount), horizon
-        check_facts(self)
+        self.discount, self.horizon = checked_discount(discount), checked_horizon(horizon)
         self.state_names = _checked_names("state", state_names, self.num_states)
         self.action_names = _checked_names("action", action_names, self.num_actions)
         self.observation_names = _checked_names("observation", observation_names, self.num_observations)
-        policy = np.full(self.num_actions, 1 / self.num_actions) if exploration is None else np.asarray(exploration)
-        self.exploration = jnp.asarray(np.cumsum(policy))
+        self.exploration = jnp.asarray(np.cumsum(_checked_exploration(exploration, self.num_actions)))
 
         rewards = evaluate_rewards(tables, reward)
         self.initial = jnp.asarray(tables.initial)
@@ -100,7 +104,7 @@ class TabularPOMDP(POMDP):
         self, key: PRNGKeyArray, state: Int[ArrayLike, ""], action: Action | None = None
     ) -> Int[Array, ""]:
         if action is None and not self.observes_first:
-            return jnp.asarray(NO_OBSERVATION)
+            return jnp.asarray(NO_OBSERVATION, self.emissions.column.dtype)
         return self.emissions.sample(key, self._sight_row(state, action, self.num_states))
 
     def reward(
@@ -165,6 +169,18 @@ class TabularPOMDP(POMDP):
 
 def _first_above(cumulative: Float[Array, " n"], level: Float[Array, ""]) -> Int[Array, ""]:
     return jnp.minimum(jnp.searchsorted(cumulative, level, side="right"), len(cumulative) - 1)
+
+
+def _checked_exploration(policy: Sequence[float] | None, actions: int) -> np.ndarray:
+    chances = np.full(actions, 1 / actions) if policy is None else np.asarray(policy, dtype=np.float64)
+    proper = bool((chances >= 0).all()) and bool(abs(chances.sum() - 1) <= ROW_SUM_TOLERANCE)
+    require(
+        chances.shape == (actions,) and proper,
+        rule=f"an exploration policy gives {actions} probabilities that sum to 1",
+        received=chances.tolist(),
+        advice="give one probability for each action",
+    )
+    return chances
 
 
 def _checked_names(what: str, names: tuple[str, ...] | None, count: int) -> tuple[str, ...] | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from beliefscope.errors import require
 from beliefscope.pomdp.file_format.errors import PomdpFileError
 from beliefscope.pomdp.file_format.names import Names, is_name, make_names
 from beliefscope.pomdp.sparse import SparseRows
@@ -37,6 +38,12 @@ def write_pomdp(pomdp: TabularPOMDP, path: str | os.PathLike[str]) -> None:
 
 
 def _lines(pomdp: TabularPOMDP) -> Iterator[str]:
+    require(
+        isinstance(pomdp, TabularPOMDP),
+        rule="a .pomdp file holds a TabularPOMDP",
+        received=type(pomdp).__name__,
+        advice="give p0, T, R and O as arrays",
+    )
     if pomdp.observes_first:
         raise PomdpFileError(
             "a .pomdp file holds no observation before the first action, but this POMDP has one; "
