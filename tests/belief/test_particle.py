@@ -130,7 +130,7 @@ def test_knowing_that_the_episode_goes_on_gives_no_weight_to_the_goal():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"num_particles": 0}, "the number of particles is a whole number of at least 1, but got 0; the paper uses"),
+        ({"num_particles": 0}, "the number of particles is a whole number from 1 to 100000, but got 0; the paper uses"),
         ({"num_particles": -5}, "the number of particles"),
     ],
 )
