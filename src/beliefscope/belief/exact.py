@@ -77,9 +77,7 @@ class ExactFilter(Filter):
     ) -> ExactBelief:
         if self.condition_on_termination:
             likelihood = jnp.where(self.finite.terminal_states() == terminal, likelihood, 0)
-        joint = predicted * likelihood
-        evidence = jnp.sum(joint)
+        evidence = jnp.dot(predicted, likelihood, precision="highest")
         possible = evidence >= jnp.finfo(evidence.dtype).tiny  # below that its reciprocal would overflow
-        scale = 1 / jnp.where(possible, evidence, 1)
-        probabilities = jnp.where(possible, joint * scale, predicted)
-        return ExactBelief(probabilities=probabilities, impossible=flagged | ~possible)
+        factor = jnp.where(possible, likelihood / jnp.where(possible, evidence, 1), 1)
+        return ExactBelief(probabilities=predicted * factor, impossible=flagged | ~possible)
