@@ -156,7 +156,7 @@ def _rollout(
         return (time < pomdp.horizon) & ~jnp.all(episodes.done)
 
     def advance(carry):
-        # What is written down is what came in: recording the step's results, which XLA fuses into the write, was slower.
+        # What is written down is what came in: recording the step's results, which XLA fuses into the write, is slower.
         time, episodes, record = carry
         record = _write(record, time, _seen(episodes, keep))
         episodes = jax.vmap(lambda episode: _advance(episode, pomdp, policy, observer))(episodes)
