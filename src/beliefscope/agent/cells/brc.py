@@ -1,0 +1,58 @@
+"""Bistable recurrent cell: Vecoven, Ernst and Drion (2021).
+
+    c = σ(U_c x + w_c ⊙ h + b_c)    a = 1 + tanh(U_a x + w_a ⊙ h + b_a)
+    h' = c ⊙ h + (1 − c) ⊙ tanh(U x + a ⊙ h + b)
+
+A unit reads no other unit's memory. Matrices start Glorot-uniform, biases at 0, w_c and w_a at 1.
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from beliefscope.agent.cells.gated import Blocks, GatedCell, Product, glorot, sigmoid
+
+
+class BRC(GatedCell):
+    """Blocks: c, a, U x + b."""
+
+    blocks: ClassVar[int] = 3
+    hidden_size: int = eqx.field(static=True)
+    input_weights: Float[Array, "inputs 3*n"]
+    bias: Float[Array, " 3*n"]
+    recurrent_weights: Float[Array, " 2*n"]
+    inner_weights: None
+
+    def __init__(self, key: PRNGKeyArray, input_size: int, hidden_size: int):
+        self.hidden_size = hidden_size
+        self.input_weights = glorot(key, input_size, hidden_size, blocks=3)
+        self.bias = jnp.zeros(3 * hidden_size)
+        self.recurrent_weights = jnp.ones(2 * hidden_size)
+        self.inner_weights = None
+
+    @staticmethod
+    def gates(products: Blocks, memory: Blocks, inner: Product) -> tuple[Blocks, Blocks]:
+        return bistable_gates(products, memory)
+
+    @staticmethod
+    def gates_backward(kept: Blocks, memory: Blocks, d_memory: Blocks, inner: Product) -> tuple[Blocks, Blocks]:
+        return bistable_backward(kept, memory, d_memory)
+
+
+def bistable_gates(products: Blocks, memory: Blocks) -> tuple[Blocks, Blocks]:
+    """The gates of both bistable cells, which differ in w ⊙ h or W h alone."""
+    (h,) = memory
+    c, a = sigmoid(products[0]), 1 + jnp.tanh(products[1])
+    n = jnp.tanh(products[2] + a * h)
+    return (n + c * (h - n),), (c, a, n)
+
+
+def bistable_backward(kept: Blocks, memory: Blocks, d_memory: Blocks) -> tuple[Blocks, Blocks]:
+    """Gradients through `bistable_gates`; the derivative of 1 + tanh is a (2 − a)."""
+    c, a, n = kept
+    (h,), (d_h,) = memory, d_memory
+    d_n = d_h * (1 - c) * (1 - n**2)
+    d_c, d_a = d_h * (h - n) * c * (1 - c), d_n * h * a * (2 - a)
+    return (d_c, d_a, d_n), (d_h * c + d_n * a,)

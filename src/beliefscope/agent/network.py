@@ -1,0 +1,87 @@
+"""The recurrent Q-network Q_θ: S stacked recurrent layers and a linear layer.
+
+It reads x_t = (one-hot a_{t-1}, or zeros at t = 0; o_t) and gives one value for each action.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from beliefscope.agent.cells import Cell
+from beliefscope.agent.cells.gated import uniform
+from beliefscope.agent.cells.interface import Memory
+from beliefscope.agent.layer import Steps, run_layer
+
+
+class QNetwork(eqx.Module):
+    """Q_θ(η_{0:t}, ·), step by step or over whole sequences."""
+
+    cells: tuple[Cell, ...]  # the first reads x_t, each next one the hidden state of the one before
+    weights: Float[Array, "n actions"]
+    bias: Float[Array, " actions"]
+
+    def __init__(
+        self,
+        key: PRNGKeyArray,
+        cell: type[Cell],
+        *,
+        observation_size: int,
+        num_actions: int,
+        hidden_size: int,
+        num_layers: int,
+    ):
+        key_linear, *keys_cell = jax.random.split(key, num_layers + 1)
+        sizes = [num_actions + observation_size] + [hidden_size] * (num_layers - 1)
+        self.cells = tuple(cell(k, size, hidden_size) for k, size in zip(keys_cell, sizes, strict=True))
+        key_weights, key_bias = jax.random.split(key_linear)
+        self.weights = uniform(key_weights, (hidden_size, num_actions), hidden_size**-0.5)
+        self.bias = uniform(key_bias, (num_actions,), hidden_size**-0.5)
+
+    def init_memory(self) -> tuple[Memory, ...]:
+        return tuple(cell.init_memory() for cell in self.cells)
+
+    def step(
+        self, memory: tuple[Memory, ...], previous_action: Int[Array, ""], observation: Float[Array, " observation"]
+    ) -> tuple[tuple[Memory, ...], Float[Array, " actions"]]:
+        """The memory after (a_{t-1}, o_t), and Q_θ(η_{0:t}, ·)."""
+        return self.step_input(memory, network_input(previous_action, observation, len(self.bias)))
+
+    def step_input(
+        self, memory: tuple[Memory, ...], inputs: Float[Array, " inputs"]
+    ) -> tuple[tuple[Memory, ...], Float[Array, " actions"]]:
+        """The same from x_t."""
+        after = []
+        for cell, before in zip(self.cells, memory, strict=True):
+            after.append(cell.step(before, inputs))
+            inputs = hidden_state(after[-1])
+        return tuple(after), self.read(inputs)
+
+    def read(self, hidden: Float[Array, "*batch n"]) -> Float[Array, "*batch actions"]:
+        """The linear layer."""
+        return hidden @ self.weights + self.bias
+
+    def memory_vector(self, memory: tuple[Memory, ...], *, whole: bool = False) -> Float[Array, " memory"]:
+        """The hidden states of all layers end to end; with `whole` all that is carried: for the LSTM (h, c)."""
+        parts = jax.tree.leaves(memory) if whole else [hidden_state(layer) for layer in memory]
+        return jnp.concatenate([jnp.ravel(part) for part in parts])
+
+    def run(
+        self, inputs: Float[Array, "time rows inputs"], fresh: Bool[Array, "time rows"] | None, steps: Steps
+    ) -> Float[Array, "time rows n"]:
+        """The last layer's hidden states along the first `steps` steps of each row (see layer.py)."""
+        for cell in self.cells:
+            inputs = run_layer(cell, inputs, fresh, steps)
+        return inputs
+
+
+def hidden_state(memory: Memory) -> Float[Array, " n"]:
+    """The part of a layer's memory that the next layer reads."""
+    return jax.tree.leaves(memory)[0]
+
+
+def network_input(
+    previous_action: Int[Array, "*batch"], observation: Float[Array, "*batch observation"], num_actions: int
+) -> Float[Array, "*batch inputs"]:
+    """x_t: the one-hot previous action (zeros for NO_ACTION) and the observation."""
+    return jnp.concatenate([jax.nn.one_hot(previous_action, num_actions), observation], axis=-1)
