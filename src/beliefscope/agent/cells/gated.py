@@ -58,12 +58,12 @@ class GatedCell(Cell):
         return (jnp.zeros(self.hidden_size, self.bias.dtype),) * self.memory_parts
 
     def step(self, memory: Blocks, inputs: Float[Array, " inputs"]) -> Blocks:
-        products = add_recurrent(self.project(inputs), memory[0], self.recurrent_weights)
+        products = add_recurrent(inputs @ self.input_matrix() + self.bias, memory[0], self.recurrent_weights)
         return self.gates(split(products, self.hidden_size), memory, lambda v: v @ self.inner_weights)[0]
 
-    def project(self, inputs: Float[Array, "*batch inputs"]) -> Float[Array, "*batch columns"]:
-        """W x + b, for any number of steps at once."""
-        return inputs @ self.input_weights + self.bias
+    def input_matrix(self) -> Float[Array, "inputs columns"]:
+        """W with a column for every product."""
+        return self.input_weights
 
 
 def add_recurrent(

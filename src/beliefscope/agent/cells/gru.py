@@ -35,9 +35,9 @@ class GRU(GatedCell):
         self.bias = uniform(key_bias, (4 * hidden_size,), limit)
         self.inner_weights = None
 
-    def project(self, inputs: Float[Array, "*batch inputs"]) -> Float[Array, "*batch 4*n"]:
+    def input_matrix(self) -> Float[Array, "inputs 4*n"]:
         gates, new = self.input_weights[:, : 2 * self.hidden_size], self.input_weights[:, 2 * self.hidden_size :]
-        return inputs @ jnp.concatenate([gates, jnp.zeros_like(new), new], axis=1) + self.bias
+        return jnp.concatenate([gates, jnp.zeros_like(new), new], axis=1)
 
     @staticmethod
     def gates(products: Blocks, memory: Blocks, inner: Product) -> tuple[Blocks, Blocks]:
