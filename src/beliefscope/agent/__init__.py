@@ -1,0 +1,29 @@
+"""Recurrent Q-learning: cells, the network, DRQN, and training that stores what it does."""
+
+from beliefscope.agent.cells import BRC, GRU, LSTM, MGU, NBRC, Cell
+from beliefscope.agent.evaluate import Evaluation, evaluate
+from beliefscope.agent.exploration import EpsilonGreedy
+from beliefscope.agent.hyperparameters import DRQN
+from beliefscope.agent.interface import RecurrentAgent
+from beliefscope.agent.network import QNetwork
+from beliefscope.agent.run_folder import RunFolder
+from beliefscope.agent.train import train
+from beliefscope.agent.training_spec import TrainingSpec
+
+__all__ = [
+    "BRC",
+    "DRQN",
+    "GRU",
+    "LSTM",
+    "MGU",
+    "NBRC",
+    "Cell",
+    "EpsilonGreedy",
+    "Evaluation",
+    "QNetwork",
+    "RecurrentAgent",
+    "RunFolder",
+    "TrainingSpec",
+    "evaluate",
+    "train",
+]

@@ -7,6 +7,7 @@ The code is written for one agent; `Plan.each` maps it over agents where they ru
 the same episode, so that what depends on the episode alone is decided once for all.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -24,6 +25,9 @@ from beliefscope.agent.packing import lay_out, pairing, steps_needed
 from beliefscope.agent.replay import Episode, Replay, empty_replay, refresh_values, sample, store
 from beliefscope.pomdp import POMDP, rollout
 from beliefscope.pomdp.interface import NO_ACTION, Observation
+
+
+_SHORTEST = 32  # time steps
 
 
 class Agent(NamedTuple):
@@ -46,14 +50,19 @@ class Plan(NamedTuple):
 
 def cpu_plan(horizon: int) -> Plan:
     """One agent at a time; two histories in a row; loops that end where the work ends."""
-    lengths = tuple(sorted({-(-2 * horizon // 3), -(-5 * horizon // 4), 2 * horizon}))
+    lengths = _lengths(horizon, 2 / 3, 5 / 4, 2)
     return Plan(each=lambda function: function, per_row=2, lengths=lengths, dynamic=True)
 
 
 def gpu_plan(horizon: int) -> Plan:
-    """All agents side by side; one history in a row, since steps cost and rows do not; static loops."""
-    lengths = tuple(sorted({-(-horizon // 4), -(-horizon // 2), horizon}))
-    return Plan(each=jax.vmap, per_row=1, lengths=lengths, dynamic=False)
+    """All agents side by side; one history in a row, since steps cost and rows do not; loops of fixed length."""
+    return Plan(each=jax.vmap, per_row=1, lengths=_lengths(horizon, 1 / 4, 1 / 2, 1), dynamic=False)
+
+
+def _lengths(horizon: int, *factors: float) -> tuple[int, ...]:
+    """Multiples of the horizon, without the small ones, whose programs would take longer to compile than they save."""
+    lengths = [math.ceil(factor * horizon) for factor in factors]
+    return tuple(length for length in lengths[:-1] if length >= _SHORTEST) + (lengths[-1],)
 
 
 def init_agent(key: PRNGKeyArray, pomdp: POMDP, learner: DRQN) -> Agent:
@@ -74,17 +83,21 @@ def init_agent(key: PRNGKeyArray, pomdp: POMDP, learner: DRQN) -> Agent:
 
 def train_episode(
     plan: Plan, pomdp: POMDP, learner: DRQN, agents: Agent, keys: PRNGKeyArray, episode: Int[Array, ""]
-) -> Agent:
-    """Episode e of Algorithm 1 for every agent; `keys` are the agents' own, the same for every episode."""
+) -> tuple[Agent, Float[Array, "*agents"]]:
+    """Episode e of Algorithm 1 for every agent, and the mean loss; `keys` are the agents' own, the same for all e."""
     keys_play, keys_learn = plan.each(lambda key: episode_keys(key, episode))(keys)
     agents = lax.cond(episode % learner.target_period == 0, plan.each(partial(_new_target, learner)), _same, agents)
     agents = plan.each(partial(_play, pomdp, learner))(agents, keys_play)
 
-    def step(number, agents):
+    def step(number, carry):
+        agents, total = carry
         keys_step = plan.each(lambda key: jax.random.fold_in(key, number))(keys_learn)
-        return gradient_step(plan, pomdp, learner, agents, keys_step)
+        agents, loss = gradient_step(plan, pomdp, learner, agents, keys_step)
+        return agents, total + loss
 
-    return lax.fori_loop(0, learner.gradient_steps, step, agents)
+    none = jnp.zeros(agents.replay.total.shape)
+    agents, total = lax.fori_loop(0, learner.gradient_steps, step, (agents, none))
+    return agents, total / learner.gradient_steps
 
 
 def episode_keys(key: PRNGKeyArray, episode: Int[Array, ""] | int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
@@ -153,18 +166,18 @@ def _play(pomdp: POMDP, learner: DRQN, agent: Agent, key: PRNGKeyArray) -> Agent
     return agent._replace(replay=store(agent.replay, episode))
 
 
-def gradient_step(plan: Plan, pomdp: POMDP, learner: DRQN, agents: Agent, keys: PRNGKeyArray) -> Agent:
-    """One step of Adam on a sampled batch, for every agent."""
+def gradient_step(
+    plan: Plan, pomdp: POMDP, learner: DRQN, agents: Agent, keys: PRNGKeyArray
+) -> tuple[Agent, Float[Array, "*agents"]]:
+    """One step of Adam on a sampled batch, for every agent; also the loss before it."""
     numbers, steps = plan.each(partial(_draw, plan, learner))(agents.replay, keys)
     programs = [plan.each(partial(_descend, plan, pomdp, learner, length)) for length in plan.lengths]
     chosen = jnp.searchsorted(jnp.asarray(plan.lengths), jnp.max(steps))
-    network, optimiser = lax.switch(chosen, programs, agents, numbers, steps)
-    return agents._replace(network=network, optimiser=optimiser)
+    network, optimiser, loss = lax.switch(chosen, programs, agents, numbers, steps)
+    return agents._replace(network=network, optimiser=optimiser), loss
 
 
-def _draw(
-    plan: Plan, learner: DRQN, replay: Replay, key: PRNGKeyArray
-) -> tuple[Int[Array, " batch"], Int[Array, ""]]:
+def _draw(plan: Plan, learner: DRQN, replay: Replay, key: PRNGKeyArray) -> tuple[Int[Array, " batch"], Int[Array, ""]]:
     """The sampled transitions, in the order in which their histories are laid out, and the time steps that these take."""
     numbers = sample(key, replay, capacity=learner.buffer_capacity, batch_size=learner.batch_size)
     lengths = replay.times[numbers % len(replay.times)] + 1
@@ -182,7 +195,7 @@ def _descend(
     agent: Agent,
     numbers: Int[Array, " batch"],
     steps: Int[Array, ""],
-) -> tuple[QNetwork, optax.OptState]:
+) -> tuple[QNetwork, optax.OptState, Float[Array, ""]]:
     """One step of Adam, in a program for at most `length` time steps."""
     replay, slots = agent.replay, len(agent.replay.times)
     slot = numbers % slots
@@ -199,8 +212,9 @@ def _descend(
         errors = (targets - taken) ** 2
         return jnp.sum(errors) if learner.variant == "text" else jnp.mean(errors)
 
-    updates, optimiser = _adam(learner).update(jax.grad(loss)(agent.network), agent.optimiser)
-    return optax.apply_updates(agent.network, updates), optimiser
+    value, gradient = jax.value_and_grad(loss)(agent.network)
+    updates, optimiser = _adam(learner).update(gradient, agent.optimiser)
+    return optax.apply_updates(agent.network, updates), optimiser, value
 
 
 def _adam(learner: DRQN) -> optax.GradientTransformation:

@@ -6,12 +6,13 @@ It reads x_t = (one-hot a_{t-1}, or zeros at t = 0; o_t) and gives one value for
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from beliefscope.agent.cells import Cell
 from beliefscope.agent.cells.gated import uniform
 from beliefscope.agent.cells.interface import Memory
-from beliefscope.agent.layer import Steps, run_layer
+from beliefscope.agent.layer import run_layer
+from beliefscope.agent.loop import Fresh, Steps
 
 
 class QNetwork(eqx.Module):
@@ -66,9 +67,7 @@ class QNetwork(eqx.Module):
         parts = jax.tree.leaves(memory) if whole else [hidden_state(layer) for layer in memory]
         return jnp.concatenate([jnp.ravel(part) for part in parts])
 
-    def run(
-        self, inputs: Float[Array, "time rows inputs"], fresh: Bool[Array, "time rows"] | None, steps: Steps
-    ) -> Float[Array, "time rows n"]:
+    def run(self, inputs: Float[Array, "time rows inputs"], fresh: Fresh, steps: Steps) -> Float[Array, "time rows n"]:
         """The last layer's hidden states along the first `steps` steps of each row (see layer.py)."""
         for cell in self.cells:
             inputs = run_layer(cell, inputs, fresh, steps)

@@ -1,0 +1,47 @@
+"""`DIR/manifest.json`: with what, where and when the runs of a folder were made. Nothing in it enters any result."""
+
+import datetime
+import importlib.metadata
+import json
+import platform
+import subprocess
+from pathlib import Path
+
+import jax
+
+from beliefscope.agent.checkpoint import write_atomic
+
+_PACKAGES = ("beliefscope", "jax", "jaxlib", "equinox", "optax", "numpy")
+
+
+def write_manifest(folder: Path) -> None:
+    """Add this call to the folder's manifest."""
+    file = folder / "manifest.json"
+    calls = json.loads(file.read_text())["calls"] if file.exists() else []
+    calls.append(
+        {
+            "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "versions": {name: _version(name) for name in _PACKAGES},
+            "revision": _revision(),
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "device": jax.devices()[0].device_kind,
+        }
+    )
+    write_atomic(file, (json.dumps({"calls": calls}, indent=1) + "\n").encode())
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _revision() -> str | None:
+    """The commit of a checkout of beliefscope, None for an installed package."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None

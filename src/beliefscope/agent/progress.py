@@ -1,0 +1,60 @@
+"""The progress bar of a training: episodes, episodes per second, the agents' returns, the time left.
+
+It shows on a terminal only.
+"""
+
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+_SHOWN = 8  # agents whose returns are written out
+
+
+class _Speed(ProgressColumn):
+    """Episodes per second."""
+
+    def render(self, task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("– episodes/s" if speed is None else f"{speed:.1f} episodes/s")
+
+
+class TrainingBar:
+    """A context manager around one batch's training."""
+
+    def __init__(self, title: str, *, agents: int, total: int, done: int):
+        """`total` and `done` count the episodes of all agents."""
+        console = Console(stderr=True)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            _Speed(),
+            TextColumn("return {task.fields[returns]}"),
+            TimeRemainingColumn(),
+        )
+        self._bar = Progress(*columns, console=console, disable=not console.is_terminal)
+        self._task = self._bar.add_task(f"{title} × {agents}", total=total, completed=done, returns="–")
+
+    def update(self, more: int, returns: Sequence[float]) -> None:
+        """So many more episodes are done; each agent's last return."""
+        self._bar.update(self._task, advance=more, returns=_write(returns))
+
+    def __enter__(self) -> "TrainingBar":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+
+def _write(returns: Sequence[float]) -> str:
+    if not returns:
+        return "–"
+    if len(returns) <= _SHOWN:
+        return " ".join(f"{value:.2f}" for value in returns)
+    return f"{sum(returns) / len(returns):.2f} ({min(returns):.2f} to {max(returns):.2f})"
