@@ -3,8 +3,8 @@
 LSTM and GRU are PyTorch's own layers; BRC, nBRC and MGU, which it has not, are modules stepped through time in Python.
 """
 
-import torch
-from torch import nn
+import torch  # pyright: ignore[reportMissingImports]
+from torch import nn  # pyright: ignore[reportMissingImports]
 
 
 class BRC(nn.Module):

@@ -43,7 +43,7 @@ def load_tree(path: Path, like: Tree) -> Tree:
             rest = file.read(1)
     except (RuntimeError, ValueError, EOFError, OSError) as error:
         raise ValueError(
-            f"{path} holds the arrays that its run's spec.json describes, but reading it failed ({_first_line(error)}); "
+            f"{path} holds the arrays that its run's spec.json describes, but reading failed ({_first_line(error)}); "
             "restore the file or delete its run's folder and train again."
         ) from error
     if rest:

@@ -54,7 +54,7 @@ class Work(NamedTuple):
     learner: DRQN
     seeds: UInt[Array, " agents"]
     first: Int[Array, ""]  # the first episode
-    count: Int[Array, ""]  # the number of episodes; with none there is only the evaluation
+    episodes: Int[Array, ""]  # how many; with none there is only the evaluation
 
 
 @eqx.filter_jit(donate="all-except-first")
@@ -70,7 +70,7 @@ def run_chunk(work: Work, agents: Agent) -> tuple[Agent, Progress]:
 
 
 def _run(plan: Plan, work: Work, agents: Agent) -> tuple[Agent, Progress]:
-    pomdp, learner, seeds, first, count = work
+    pomdp, learner, seeds, first, episodes = work
     keys = plan.each(keys_of_seed)(seeds)
 
     def episode(number, carry):
@@ -80,11 +80,11 @@ def _run(plan: Plan, work: Work, agents: Agent) -> tuple[Agent, Progress]:
         return agents, total + loss, jnp.where((failed < 0) & broken, first + number, failed)
 
     start = (agents, jnp.zeros(seeds.shape), jnp.full(seeds.shape, -1))
-    agents, total, failed = lax.fori_loop(0, count, episode, start)
-    keys_evaluate = plan.each(lambda key: jax.random.fold_in(key, first + count))(keys.evaluate)
+    agents, total, failed = lax.fori_loop(0, episodes, episode, start)
+    keys_evaluate = plan.each(lambda key: jax.random.fold_in(key, first + episodes))(keys.evaluate)
     play = partial(evaluate, num_episodes=learner.evaluation_episodes)
     evaluation = plan.each(lambda key, agent: play(key, pomdp, agent.network))(keys_evaluate, agents)
-    return agents, Progress(evaluation, total / count, failed)
+    return agents, Progress(evaluation, total / episodes, failed)
 
 
 def _finite(agent: Agent) -> Bool[Array, ""]:

@@ -1,16 +1,16 @@
 """Deep recurrent Q-learning: Algorithm 1 of the paper's appendix B, for one agent or many at once.
 
-An episode is played ε-greedily and stored; then come I gradient steps on batches of stored transitions. The target network's
-values of stored transitions are kept beside them (replay.py): they change only when θ' does.
+An episode is played ε-greedily and stored; then come I gradient steps on batches of stored transitions. The target
+network's values of stored transitions are kept beside them (replay.py): they change only when θ' does.
 
-The code is written for one agent; `Plan.each` maps it over agents where they run side by side. Every agent of a call is at
-the same episode, so that what depends on the episode alone is decided once for all.
+The code is written for one agent; `Plan.each` maps it over agents where they run side by side. Every agent of a call
+is at the same episode, so that what depends on the episode alone is decided once for all.
 """
 
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,6 @@ from beliefscope.agent.packing import lay_out, pairing, steps_needed
 from beliefscope.agent.replay import Episode, Replay, empty_replay, refresh_values, sample, store
 from beliefscope.pomdp import POMDP, rollout
 from beliefscope.pomdp.interface import NO_ACTION, Observation
-
 
 _SHORTEST = 32  # time steps
 
@@ -62,7 +61,7 @@ def gpu_plan(horizon: int) -> Plan:
 def _lengths(horizon: int, *factors: float) -> tuple[int, ...]:
     """Multiples of the horizon, without the small ones, whose programs would take longer to compile than they save."""
     lengths = [math.ceil(factor * horizon) for factor in factors]
-    return tuple(length for length in lengths[:-1] if length >= _SHORTEST) + (lengths[-1],)
+    return (*(length for length in lengths[:-1] if length >= _SHORTEST), lengths[-1])
 
 
 def init_agent(key: PRNGKeyArray, pomdp: POMDP, learner: DRQN) -> Agent:
@@ -78,7 +77,7 @@ def init_agent(key: PRNGKeyArray, pomdp: POMDP, learner: DRQN) -> Agent:
     replay = empty_replay(
         learner.buffer_capacity, horizon=pomdp.horizon, input_size=pomdp.num_actions + pomdp.observation_size
     )
-    return Agent(network, network, _adam(learner).init(network), replay)
+    return Agent(network, network, _adam(learner).init(cast(Any, network)), replay)
 
 
 def train_episode(
@@ -178,7 +177,7 @@ def gradient_step(
 
 
 def _draw(plan: Plan, learner: DRQN, replay: Replay, key: PRNGKeyArray) -> tuple[Int[Array, " batch"], Int[Array, ""]]:
-    """The sampled transitions, in the order in which their histories are laid out, and the time steps that these take."""
+    """The sampled transitions, in the order in which they are laid out, and the time steps that these take."""
     numbers = sample(key, replay, capacity=learner.buffer_capacity, batch_size=learner.batch_size)
     lengths = replay.times[numbers % len(replay.times)] + 1
     if plan.per_row == 2:
@@ -212,9 +211,10 @@ def _descend(
         errors = (targets - taken) ** 2
         return jnp.sum(errors) if learner.variant == "text" else jnp.mean(errors)
 
-    value, gradient = jax.value_and_grad(loss)(agent.network)
+    network: Any = agent.network  # Optax's types know no Equinox modules
+    value, gradient = jax.value_and_grad(loss)(network)
     updates, optimiser = _adam(learner).update(gradient, agent.optimiser)
-    return optax.apply_updates(agent.network, updates), optimiser, value
+    return cast(QNetwork, optax.apply_updates(network, updates)), optimiser, value
 
 
 def _adam(learner: DRQN) -> optax.GradientTransformation:

@@ -1,4 +1,4 @@
-"""The ε-greedy policy of a recurrent agent: the best action, or with probability ε one of the exploration policy E(A)."""
+"""The ε-greedy policy of a recurrent agent: the best action, or with probability ε the exploration policy's."""
 
 from typing import NamedTuple
 

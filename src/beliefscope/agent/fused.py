@@ -1,7 +1,8 @@
 """The steps of a gated layer as one GPU kernel for each direction, written in Pallas.
 
-A loop that XLA compiles launches several kernels at every step, and at our sizes a GPU does little but launch. Here a program
-takes sixteen rows of one agent through all the steps, with the memory in registers. The gates are the cells' own.
+A loop that XLA compiles launches several kernels at every step, and at our sizes a GPU does little but launch. Here a
+program takes sixteen rows of one agent through all the steps, with the memory in registers. The gates are the cells'
+own.
 
 The memory's size must be a power of two of at least 16, the number of rows a multiple of 16.
 """
@@ -14,7 +15,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jaxtyping import Array, Float
 
-from beliefscope.agent.cells.gated import Blocks, GatedCell
+from beliefscope.agent.cells.gated import Blocks, GatedCell, Product
 
 _ROWS = 16
 
@@ -85,7 +86,7 @@ def _forward_kernel(kind: type[GatedCell], size: int, has_inner: bool, projected
         products = [projected[t, :, _block(number, size)] for number in range(kind.blocks)]
         for number in range(driven):
             products[number] += _recurrent_product(memory[0], recurrent, number, size)
-        memory, activations = kind.gates(tuple(products), memory, lambda v: _dot(v, inner[...]))
+        memory, activations = kind.gates(tuple(products), memory, _product_with(inner))
         for record, part in zip(memories, memory, strict=True):
             record[t, :, :] = part
         for number, block in enumerate(activations):
@@ -108,7 +109,7 @@ def _backward_kernel(kind: type[GatedCell], size: int, has_inner: bool, kept, *r
         activations = tuple(kept[t, :, _block(number, size)] for number in range(kind.blocks))
         before = tuple(part[t, :, :] for part in memories)
         d_memory = (d_memory[0] + d_hidden[t, :, :], *d_memory[1:])
-        blocks, d_memory = kind.gates_backward(activations, before, d_memory, lambda d: _dot(d, inner[...]))
+        blocks, d_memory = kind.gates_backward(activations, before, d_memory, _product_with(inner))
         d_h = d_memory[0]
         for number, block in enumerate(blocks):
             d_products[t, :, _block(number, size)] = block
@@ -131,6 +132,10 @@ def _transposed_product(block, recurrent_t, number: int, size: int):
     if len(recurrent_t.shape) == 1:
         return block * recurrent_t[_block(number, size)][None, :]
     return _dot(block, recurrent_t[_block(number, size), :])
+
+
+def _product_with(matrix) -> Product:
+    return lambda vector: _dot(vector, matrix[...])
 
 
 def _dot(left, right):

@@ -1,4 +1,4 @@
-"""The hyperparameters of DRQN: appendix E's table, which are the defaults, and the schedule of evaluations and checkpoints."""
+"""The hyperparameters of DRQN, by default those of appendix E, and when to evaluate and to store."""
 
 import dataclasses
 import math
@@ -13,19 +13,19 @@ class DRQN:
     """How an agent learns."""
 
     cell: type[Cell] = GRU
-    num_layers: int = 2  # S, recurrent layers
-    hidden_size: int = 32  # H in appendix E, the size of each layer's hidden state
-    num_episodes: int = 5000  # E
-    buffer_capacity: int = 8192  # N, in transitions
-    target_period: int = 10  # C, in episodes
-    gradient_steps: int = 10  # I, after each episode
-    exploration_rate: float = 0.2  # ε
-    batch_size: int = 32  # B
-    learning_rate: float = 1e-3  # α of Adam
-    variant: Variant = "text"  # the loss is the batch's sum of squares ("text") or their mean ("code")
-    evaluation_period: int = 10  # episodes from one evaluation to the next
-    evaluation_episodes: int = 50  # greedy rollouts of an evaluation
-    checkpoint_period: int = 100  # episodes from one stored network to the next
+    num_layers: int = 2  # S, how many recurrent layers
+    hidden_size: int = 32  # the size of each layer's hidden state
+    num_episodes: int = 5000  # E, the episodes to train for
+    buffer_capacity: int = 8192  # N, the transitions that the replay buffer holds
+    target_period: int = 10  # C, the episodes from one target network to the next
+    gradient_steps: int = 10  # I, the gradient steps after each episode
+    exploration_rate: float = 0.2  # ε, how often an action is drawn from the exploration policy
+    batch_size: int = 32  # B, the transitions of a gradient step
+    learning_rate: float = 1e-3  # α, of Adam
+    variant: Variant = "text"  # the loss is a sum of squares as the paper prints, or a mean as the authors' code has it
+    evaluation_period: int = 10  # the episodes from one evaluation to the next
+    evaluation_episodes: int = 50  # the greedy rollouts of an evaluation
+    checkpoint_period: int = 100  # the episodes from one stored network to the next
 
     def __post_init__(self):
         require(

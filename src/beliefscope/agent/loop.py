@@ -1,14 +1,14 @@
 """The steps of a gated layer as loops that XLA compiles: forward, and backward from what the forward loop kept.
 
-Time comes first. Only the first `steps` are walked, a number known when the program runs. A row may hold several sequences
-one behind the other: `fresh` says where a new one begins, with an empty memory.
+Time comes first. Only the first `steps` are walked, a number known when the program runs. A row may hold several
+sequences one behind the other: `fresh` says where a new one begins, with an empty memory.
 """
 
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-from beliefscope.agent.cells.gated import Blocks, GatedCell, add_recurrent, split
+from beliefscope.agent.cells.gated import Blocks, GatedCell, add_recurrent, product_with, split
 
 Steps = int | Int[Array, ""]
 Fresh = Bool[Array, "time rows"] | None
@@ -31,7 +31,7 @@ def walk_forward(
         t, row, memory, memories, slab = carry
         memory = _emptied(memory, fresh, t)
         products = add_recurrent(row, memory[0], recurrent)
-        memory, kept = kind.gates(split(products, size), memory, lambda v: v @ inner)
+        memory, kept = kind.gates(split(products, size), memory, product_with(inner))
         memories = tuple(_put(record, part, t + 1) for record, part in zip(memories, memory, strict=True))
         slab = _write(slab, t, kept)
         return t + 1, _at(slab, t + 1), memory, memories, slab
@@ -56,13 +56,14 @@ def walk_backward(
     """The gradient with respect to the products of every step, from that with respect to the hidden states."""
     _, rows, size = d_hidden.shape
     # On CPU a product with a transposed matrix is slower than one with a matrix written out the other way round.
-    recurrent_t, inner_t = (None if w is None else lax.optimization_barrier(w.T) for w in (recurrent, inner))
+    recurrent_t = lax.optimization_barrier(recurrent.T)
+    inner_t = None if inner is None else lax.optimization_barrier(inner.T)
 
     def body(carry):
         t, row, d_memory, slab = carry
         before = _emptied(tuple(_at(part, t) for part in memories), fresh, t)
         d_memory = (d_memory[0] + _at(d_hidden, t), *d_memory[1:])
-        blocks, d_memory = kind.gates_backward(split(row, size), before, d_memory, lambda d: d @ inner_t)
+        blocks, d_memory = kind.gates_backward(split(row, size), before, d_memory, product_with(inner_t))
         slab = _write(slab, t, blocks)
         if recurrent.ndim == 2:
             through = _at(slab, t)[:, : recurrent.shape[1]] @ recurrent_t

@@ -1,7 +1,7 @@
 """Lay the histories of a batch of sampled transitions out as rows of time steps.
 
-A row holds one history or, on CPU, two: the longest and the shortest, the second longest and the second shortest, and so
-on. The lengths of sampled histories spread from 1 to H, so that half as many rows need hardly more steps.
+A row holds one history or, on CPU, two: the longest and the shortest, the second longest and the second shortest, and
+so on. The lengths of sampled histories spread from 1 to H, so that half as many rows need hardly more steps.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The folder of one training run, `DIR/runs/<id>`: its description, its metrics, its networks, and the state to resume from.
+"""The folder of one training run, `DIR/runs/<id>`: description, metrics, networks, and the state to resume from.
 
     spec.json             what is trained
     metrics.jsonl         one line per evaluation
@@ -100,3 +100,23 @@ class RunFolder:
     def _like(self) -> Agent:
         """An agent's shapes; no number of it is used."""
         return eqx.filter_eval_shape(init_agent, jax.random.key(0), self.spec.pomdp, self.spec.learner)
+
+
+def check_companions(folder: Path, specs: list[TrainingSpec]) -> None:
+    """Refuse a folder with runs that differ from all of these in more than their seeds."""
+    known = {_without_seed(spec.canonical_json()) for spec in specs}
+    for file in sorted((folder / "runs").glob("*/spec.json")):
+        require(
+            _without_seed(file.read_text()) in known,
+            rule=f"{folder} is empty or holds runs that differ from the new ones in their seeds alone",
+            received=str(file),
+            advice="choose another folder, or repeat the settings of the runs there",
+        )
+
+
+def _without_seed(description: str) -> str:
+    try:
+        fields = json.loads(description)
+    except json.JSONDecodeError:
+        return description
+    return json.dumps({name: value for name, value in fields.items() if name != "seed"})

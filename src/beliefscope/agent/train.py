@@ -1,7 +1,7 @@
 """Train agents, and store what they become; a call that was interrupted goes on where it stopped.
 
-Runs that differ in their seeds alone form a batch, which one compiled program trains (chunk.py). After every chunk of episodes,
-each agent's evaluation, network and whole state are on disk (run_folder.py).
+Runs that differ in their seeds alone form a batch, which one compiled program trains (chunk.py). After every chunk of
+episodes, each agent's evaluation, network and whole state are on disk (run_folder.py).
 """
 
 import dataclasses

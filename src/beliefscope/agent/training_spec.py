@@ -1,7 +1,7 @@
 """The description of one training run: a POMDP, a learner, a seed.
 
-Its identity is the first 16 hexadecimal digits of the SHA-256 of its canonical JSON: sorted keys, exact numbers, class names,
-digests of arrays, a schema number. Neither the clock nor the machine enters.
+Its identity is the first 16 hexadecimal digits of the SHA-256 of its canonical JSON: sorted keys, exact numbers, class
+names, digests of arrays, a schema number. Neither the clock nor the machine enters.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ class TrainingSpec:
     """One agent, one seed."""
 
     pomdp: POMDP
-    learner: DRQN = DRQN()
+    learner: DRQN = dataclasses.field(default_factory=DRQN)
     seed: int = 0
 
     def __post_init__(self):

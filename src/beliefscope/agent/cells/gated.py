@@ -6,8 +6,8 @@ A step of a gated cell with input x and memory h (for the LSTM: h and c) has two
    that multiplies h elementwise);
 2. gates: everything else, elementwise. The MGU alone needs one more product, V v, in the middle of it.
 
-A cell writes its gates forward, and backward from the activations it has kept. Products are done outside, so that those of
-all steps (W x, and the gradients of all weights) become one large product.
+A cell writes its gates forward, and backward from the activations it has kept. Products are done outside, so that
+those of all steps (W x, and the gradients of all weights) become one large product.
 """
 
 import abc
@@ -59,7 +59,7 @@ class GatedCell(Cell):
 
     def step(self, memory: Blocks, inputs: Float[Array, " inputs"]) -> Blocks:
         products = add_recurrent(inputs @ self.input_matrix() + self.bias, memory[0], self.recurrent_weights)
-        return self.gates(split(products, self.hidden_size), memory, lambda v: v @ self.inner_weights)[0]
+        return self.gates(split(products, self.hidden_size), memory, product_with(self.inner_weights))[0]
 
     def input_matrix(self) -> Float[Array, "inputs columns"]:
         """W with a column for every product."""
@@ -78,6 +78,11 @@ def add_recurrent(
     if width == projected.shape[-1]:
         return projected + product
     return jnp.concatenate([projected[..., :width] + product, projected[..., width:]], axis=-1)
+
+
+def product_with(matrix: Float[Array, "n m"] | None) -> Product:
+    """v ↦ v M; cells without an inner product have no M, and never ask."""
+    return lambda vector: vector @ jnp.asarray(matrix)
 
 
 def split(blocks: Float[Array, "*batch columns"], size: int) -> Blocks:
