@@ -46,13 +46,38 @@ CASES = {
     "value_iteration(TMaze(5))": "value iteration needs a TabularPOMDP, but got 'TMaze'",
     "value_iteration(classic('tiger'), steps=-1)": "the number of steps is a whole number of at least 0, but got -1",
     "write_pomdp(TMaze(5), 'x.pomdp')": "a .pomdp file holds a TabularPOMDP, but got 'TMaze'",
+    "TrainingSpec(pomdp=TMaze)": "a POMDP is an instance of the class POMDP, but got <class",
+    "TrainingSpec(pomdp=TMaze(2), learner=GRU)": "the learner is a beliefscope.DRQN, but got <class",
+    "TrainingSpec(pomdp=TMaze(2), seed=1.0)": "a seed is a whole number from 0 to 4294967295, but got 1.0",
+    "TrainingSpec(pomdp=TMaze(2), learner=DRQN(cell=Stepless))": "but got 'Stepless without init_memory, step'",
+    "TrainingSpec(pomdp=TMaze(2), learner=DRQN(cell=Growing))": "a step of Growing keeps the memory's structure",
+    "TrainingSpec(pomdp=TMaze(2), learner=DRQN(cell=Small))": "a Small's memory is the hidden state, of shape (32,)",
+    "DRQN(cell='GRU')": "the cell is a class such as beliefscope.GRU",
+    "DRQN(cell=GRU(key, 2, 3))": "pass the class itself, not an instance or a name",
+    "DRQN(num_episodes=1000.0)": "num_episodes is a whole number of at least 1, but got 1000.0",
+    "DRQN(learning_rate='fast')": "learning_rate is a number of at least 0, but got 'fast'",
+    "DRQN(variant='printed')": "a variant of the paper is 'text' or 'code', but got 'printed'",
+    "train(TrainingSpec(pomdp=TMaze(2)), 'x')": "what to train is a list of at least one TrainingSpec",
+    "train('GRU', 'x')": "what to train is a list of at least one TrainingSpec, but got 'GRU'",
     "check_pomdp(TMaze)": "a POMDP is an instance of the class POMDP, but got <class",
 }
 SCRIPT = """
 import json, sys
 import jax
 from beliefscope import *
+from beliefscope.agent import Cell
 from beliefscope.pomdp import LinearGaussian, value_iteration
+
+class Stepless(Cell):
+    def __init__(self, key, input_size, hidden_size): pass
+
+class Small(Stepless):
+    def init_memory(self): return jax.numpy.zeros(7)
+    def step(self, memory, inputs): return memory
+
+class Growing(Small):
+    def step(self, memory, inputs): return memory, inputs
+
 key = jax.random.key(0)
 run = rollout(key, TMaze(2), RandomPolicy(TMaze(2)), num_episodes=3).trajectory
 episode = jax.tree.map(lambda leaf: leaf[0], run)

@@ -9,6 +9,8 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 PROMISES = {
+    "learn": ["the best possible return is 3.62", "seed 3", "How far apart"],
+    "own_cell": ["seed 1: return", "no agent can do better than 3.76"],
     "picture": ["beliefs.png"],
     "own_pomdp": ["found nothing wrong", "Root mean square error"],
     "play": ["Stochastic T-Maze, L = 10", "junction", "Varying Mountain Hike, 1000 particles"],

@@ -1,8 +1,10 @@
 """beliefscope: does my agent's memory encode the belief?
 
-`beliefscope.pomdp` holds the environments, `beliefscope.belief` the filters that track what can be known in them.
+`beliefscope.pomdp` holds the environments, `beliefscope.belief` the filters that track what can be known in them,
+`beliefscope.agent` the recurrent agents that learn to act in them.
 """
 
+from beliefscope.agent import BRC, DRQN, GRU, LSTM, MGU, NBRC, QNetwork, RunFolder, TrainingSpec, train
 from beliefscope.belief import ExactFilter, KalmanFilter, ParticleFilter, ProductFilter, filter_of_paper, run_filter
 from beliefscope.pomdp import (
     POMDP,
@@ -20,6 +22,12 @@ from beliefscope.pomdp import (
 )
 
 __all__ = [
+    "BRC",
+    "DRQN",
+    "GRU",
+    "LSTM",
+    "MGU",
+    "NBRC",
     "POMDP",
     "ExactFilter",
     "Irrelevant",
@@ -27,9 +35,12 @@ __all__ = [
     "MountainHike",
     "ParticleFilter",
     "ProductFilter",
+    "QNetwork",
     "RandomPolicy",
+    "RunFolder",
     "TMaze",
     "TabularPOMDP",
+    "TrainingSpec",
     "check_pomdp",
     "classic",
     "filter_of_paper",
@@ -37,6 +48,7 @@ __all__ = [
     "read_pomdp",
     "rollout",
     "run_filter",
+    "train",
     "write_pomdp",
 ]
 __version__ = "0.1.0"

@@ -7,7 +7,7 @@ from typing import Any
 def require(holds: bool, *, rule: str, received: Any, advice: str) -> None:
     """Raise `ValueError("<rule>, but got <received>; <advice>.")` unless the rule holds."""
     if not holds:
-        raise ValueError(f"{rule}, but got {received!r}; {advice}.")
+        raise ValueError(f"{rule}, but got {' '.join(repr(received).split())}; {advice}.")
 
 
 def is_whole(value: Any) -> bool:

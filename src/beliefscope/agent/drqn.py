@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
 from beliefscope.agent.exploration import EpsilonGreedy
 from beliefscope.agent.hyperparameters import DRQN
@@ -49,13 +49,13 @@ class Plan(NamedTuple):
 
 def cpu_plan(horizon: int) -> Plan:
     """One agent at a time; two histories in a row; loops that end where the work ends."""
-    lengths = _lengths(horizon, 2 / 3, 5 / 4, 2)
+    lengths = _lengths(horizon, 2 / 3, 5 / 4, 2.0)
     return Plan(each=lambda function: function, per_row=2, lengths=lengths, dynamic=True)
 
 
 def gpu_plan(horizon: int) -> Plan:
     """All agents side by side; one history in a row, since steps cost and rows do not; loops of fixed length."""
-    return Plan(each=jax.vmap, per_row=1, lengths=_lengths(horizon, 1 / 4, 1 / 2, 1), dynamic=False)
+    return Plan(each=jax.vmap, per_row=1, lengths=_lengths(horizon, 1 / 4, 1 / 2, 1.0), dynamic=False)
 
 
 def _lengths(horizon: int, *factors: float) -> tuple[int, ...]:
@@ -81,7 +81,7 @@ def init_agent(key: PRNGKeyArray, pomdp: POMDP, learner: DRQN) -> Agent:
 
 
 def train_episode(
-    plan: Plan, pomdp: POMDP, learner: DRQN, agents: Agent, keys: PRNGKeyArray, episode: Int[Array, ""]
+    plan: Plan, pomdp: POMDP, learner: DRQN, agents: Agent, keys: Key[Array, "*agents"], episode: Int[Array, ""]
 ) -> tuple[Agent, Float[Array, "*agents"]]:
     """Episode e of Algorithm 1 for every agent, and the mean loss; `keys` are the agents' own, the same for all e."""
     keys_play, keys_learn = plan.each(lambda key: episode_keys(key, episode))(keys)
@@ -166,7 +166,7 @@ def _play(pomdp: POMDP, learner: DRQN, agent: Agent, key: PRNGKeyArray) -> Agent
 
 
 def gradient_step(
-    plan: Plan, pomdp: POMDP, learner: DRQN, agents: Agent, keys: PRNGKeyArray
+    plan: Plan, pomdp: POMDP, learner: DRQN, agents: Agent, keys: Key[Array, "*agents"]
 ) -> tuple[Agent, Float[Array, "*agents"]]:
     """One step of Adam on a sampled batch, for every agent; also the loss before it."""
     numbers, steps = plan.each(partial(_draw, plan, learner))(agents.replay, keys)

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from beliefscope.agent.cells.check import check_cell
 from beliefscope.agent.hyperparameters import DRQN
 from beliefscope.errors import is_whole, require
 from beliefscope.pomdp import POMDP
@@ -42,6 +43,8 @@ class TrainingSpec:
             received=self.seed,
             advice="the paper trains four agents; 0, 1, 2 and 3 will do",
         )
+        input_size = self.pomdp.num_actions + self.pomdp.observation_size
+        check_cell(self.learner.cell, input_size=input_size, hidden_size=self.learner.hidden_size)
 
     def canonical_json(self) -> str:
         """The description as text: the same for the same run, on any machine."""

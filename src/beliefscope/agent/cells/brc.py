@@ -20,9 +20,9 @@ class BRC(GatedCell):
 
     blocks: ClassVar[int] = 3
     hidden_size: int = eqx.field(static=True)
-    input_weights: Float[Array, "inputs 3*n"]
-    bias: Float[Array, " 3*n"]
-    recurrent_weights: Float[Array, " 2*n"]
+    input_weights: Float[Array, "inputs products_of_x"]  # 3 blocks
+    bias: Float[Array, " products"]  # 3 blocks
+    recurrent_weights: Float[Array, " products_of_h"]  # 2 blocks
     inner_weights: None
 
     def __init__(self, key: PRNGKeyArray, input_size: int, hidden_size: int):

@@ -21,9 +21,9 @@ class GRU(GatedCell):
 
     blocks: ClassVar[int] = 4
     hidden_size: int = eqx.field(static=True)
-    input_weights: Float[Array, "inputs 3*n"]
-    bias: Float[Array, " 4*n"]
-    recurrent_weights: Float[Array, "n 3*n"]
+    input_weights: Float[Array, "inputs products_of_x"]  # 3 blocks
+    bias: Float[Array, " products"]  # 4 blocks
+    recurrent_weights: Float[Array, "n products_of_h"]  # 3 blocks
     inner_weights: None
 
     def __init__(self, key: PRNGKeyArray, input_size: int, hidden_size: int):
@@ -35,7 +35,7 @@ class GRU(GatedCell):
         self.bias = uniform(key_bias, (4 * hidden_size,), limit)
         self.inner_weights = None
 
-    def input_matrix(self) -> Float[Array, "inputs 4*n"]:
+    def input_matrix(self) -> Float[Array, "inputs products"]:
         gates, new = self.input_weights[:, : 2 * self.hidden_size], self.input_weights[:, 2 * self.hidden_size :]
         return jnp.concatenate([gates, jnp.zeros_like(new), new], axis=1)
 

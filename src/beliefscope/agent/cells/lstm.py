@@ -22,9 +22,9 @@ class LSTM(GatedCell):
     blocks: ClassVar[int] = 4
     memory_parts: ClassVar[int] = 2
     hidden_size: int = eqx.field(static=True)
-    input_weights: Float[Array, "inputs 4*n"]
-    bias: Float[Array, " 4*n"]
-    recurrent_weights: Float[Array, "n 4*n"]
+    input_weights: Float[Array, "inputs products_of_x"]  # 4 blocks
+    bias: Float[Array, " products"]  # 4 blocks
+    recurrent_weights: Float[Array, "n products_of_h"]  # 4 blocks
     inner_weights: None
 
     def __init__(self, key: PRNGKeyArray, input_size: int, hidden_size: int):

@@ -20,8 +20,8 @@ class MGU(GatedCell):
 
     blocks: ClassVar[int] = 2
     hidden_size: int = eqx.field(static=True)
-    input_weights: Float[Array, "inputs 2*n"]
-    bias: Float[Array, " 2*n"]
+    input_weights: Float[Array, "inputs products_of_x"]  # 2 blocks
+    bias: Float[Array, " products"]  # 2 blocks
     recurrent_weights: Float[Array, "n n"]
     inner_weights: Float[Array, "n n"]
 

@@ -1,0 +1,64 @@
+"""The command line on wrong input: one sentence on standard error, exit status 2, no trace, nothing written."""
+
+import pytest
+
+from beliefscope.cli import main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("train t-maze --length 0", "a T-Maze's length is a whole number of at least 1, but got 0"),
+        ("train t-maze --stochasticity 1.5", "λ lies in [0, 1], but got 1.5"),
+        ("train t-maze --num-episodes 15", "num_episodes is a multiple of evaluation_period, here 10, but got 15"),
+        ("train t-maze --exploration-rate 2", "exploration_rate is a number of at least 0 and at most 1, but got 2.0"),
+        ("train t-maze --seeds 1 1", "no run is asked for twice, but got [1, 1]; give each agent its own seed"),
+        ("train t-maze --seeds -3", "a seed is a whole number from 0 to 4294967295, but got -3"),
+        ("train t-maze --seeds", "at least one"),
+        ("train t-maze --irrelevant -1", "the number of dimensions is a whole number of at least 1, but got -1"),
+        ("train file nowhere.pomdp", "nowhere.pomdp: expected a .pomdp file, but there is no such file"),
+        ("train mountain-hike --hidden-size 0", "hidden_size is a whole number of at least 1, but got 0"),
+    ],
+)
+def test_wrong_values_get_one_sentence(arguments, words, tmp_path, capsys):
+    assert main([*arguments.split(), "--out", str(tmp_path / "runs")]) == 2
+    printed = capsys.readouterr()
+    assert words in printed.err
+    assert printed.err.count("\n") == 1
+    assert printed.err.startswith("beliefscope: ")
+    assert not printed.out
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_in_the_place_of_the_folder_gets_one_sentence(tmp_path, capsys):
+    (tmp_path / "taken").write_text("")
+    assert main(["train", "t-maze", "--out", str(tmp_path / "taken")]) == 2
+    assert "taken" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", ["", "train", "train t-maze", "train t-maze --cell RNN --out x", "dream"])
+def test_unknown_words_and_missing_ones_end_with_status_2_and_say_what_was_expected(arguments, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments.split())
+    assert "--help" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", ["--help", "train --help", "train t-maze --help"])
+def test_help_teaches(arguments, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(arguments.split())
+    printed = capsys.readouterr().out
+    assert "usage: beliefscope" in printed
+    if "t-maze" in arguments:
+        assert "the paper uses 50 and 100" in printed
+        assert "--learning-rate" in printed
+
+
+def test_an_interruption_says_how_to_go_on(tmp_path, capsys, monkeypatch):
+    def interrupt(specs, folder):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("beliefscope.cli.train", interrupt)
+    arguments = ["train", "t-maze", "--length", "7", "--out", str(tmp_path / "my runs")]
+    assert main(arguments) == 130
+    assert f"beliefscope train t-maze --length 7 --out '{tmp_path}/my runs'" in capsys.readouterr().err
