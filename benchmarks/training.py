@@ -165,7 +165,7 @@ def on_gpu(cells: Sequence[str]) -> None:
     for cell in cells:
         for length in (150, 300):
             programs = {str(n): ours(cell, agents=n, length=length, horizon=length) for n in (4, 20, 80, 320)}
-            seconds = best_seconds(programs, 3)
+            seconds = best_seconds(programs, 2)
             print(f"  {cell:<6}{length:>5}" + "".join(f"{value * 10:>12.2f}" for value in seconds.values()), flush=True)
 
 

@@ -6,7 +6,7 @@ from them.
 """
 
 from collections import deque
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,7 +91,7 @@ def zeros_like(parameters):
     return map_leaves(np.zeros_like, parameters)
 
 
-def map_leaves(function, *trees):
+def map_leaves(function, *trees) -> Any:
     """Apply a function to the arrays of nested dictionaries and lists."""
     if isinstance(trees[0], dict):
         return {name: map_leaves(function, *(tree[name] for tree in trees)) for name in trees[0]}

@@ -54,12 +54,12 @@ def test_parameters_are_those_of_the_naive_algorithm_to_1e_9_with_a_ring_that_wr
         )
         run = jax.jit(partial(train_episode, cpu_plan(MAZE.horizon), MAZE, LEARNER))
         draw = jax.jit(partial(sample, capacity=64, batch_size=32))
-        wrapped_inside = 0
+        slots, total, wrapped_inside = 64 + MAZE.horizon, 0, 0
         for episode in range(LEARNER.num_episodes):
             before = int(agent.replay.total)
             agent, _ = run(agent, key, jnp.asarray(episode))
             replay = jax.device_get(agent.replay)
-            slots, total = len(replay.times), int(replay.total)
+            total = int(replay.total)
             wrapped_inside += before % slots > (total - 1) % slots > 0
             naive.begin_episode(episode)
             for transition in newest(replay, total - before):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from beliefscope.agent import BRC, DRQN, GRU, LSTM, MGU, NBRC, Cell, TrainingSpec, train
+from beliefscope.agent import BRC, DRQN, GRU, LSTM, MGU, NBRC, Cell, TrainingSpec, evaluate, train
 from beliefscope.pomdp import TMaze
 
 GOOD = 0.95  # of 4 γ^L, the return of one who goes straight to the treasure
@@ -64,7 +64,11 @@ def test_every_cell_learns_the_short_t_maze(cell, tmp_path):
 
 @pytest.mark.slow
 def test_without_memory_there_is_no_more_than_a_guess_at_the_junction(tmp_path):
-    assert max(final_returns(Memoryless, tmp_path, length=5, episodes=500, seeds=4)) <= 1.80
+    """The best without memory earns 1.763 on average; of 100,000 episodes the mean is known to 0.006."""
+    maze, learner = TMaze(5), DRQN(cell=Memoryless, num_episodes=500)
+    for run in train([TrainingSpec(pomdp=maze, learner=learner, seed=seed) for seed in range(4)], tmp_path):
+        earned = evaluate(jax.random.key(0), maze, run.network(500), num_episodes=100_000).discounted_return
+        assert earned <= 1.80
 
 
 @pytest.mark.slow

@@ -1,8 +1,8 @@
 """One layer over many steps of a batch of rows, with a backward pass of its own.
 
-The time axis comes first. Only the first `steps` of it are computed, a number known when the program runs; what
-follows is zero, and so is its gradient. A row may hold several sequences, one behind the other: `fresh` says where a
-new one begins and the memory is empty again.
+The time axis comes first. Only the first `steps` of it count, a number known when the program runs; what follows must
+not be read. A row may hold several sequences, one behind the other: `fresh` says where a new one begins and the memory
+is empty again.
 
 For gated cells the input products of all steps are one product before the walk through time, and the gradients of the
 weights one after it; the walk is a loop (loop.py) or a GPU kernel (fused.py). Other cells run as a plain scan, which

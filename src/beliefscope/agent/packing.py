@@ -14,7 +14,7 @@ class Rows(NamedTuple):
     """Where the histories lie."""
 
     numbers: Int[Array, "time rows"]  # the transition whose input x_t stands there
-    fresh: Bool[Array, "time rows"] | None  # does a row's second history begin there?
+    fresh: Bool[Array, "time rows"] | None  # does the first history of a row end before?
     row: Int[Array, " batch"]  # the row of each history
     last: Int[Array, " batch"]  # the time of its last input
 
