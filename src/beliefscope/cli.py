@@ -144,7 +144,7 @@ def _with_irrelevant(pomdp: POMDP, size: int, learner: DRQN) -> POMDP:
 def _summary(run: RunFolder) -> str:
     failed = run.failed()
     if failed is not None:
-        return f"seed {run.spec.seed}: failed after episode {failed}, a parameter was not finite any more ({run.path})"
+        return f"seed {run.spec.seed}: diverged in episode {failed} ({run.path})"
     last = run.metrics()[-1]
     return f"seed {run.spec.seed}: return {last['return']:.4f} after {last['episode']} episodes ({run.path})"
 

@@ -109,6 +109,15 @@ def test_truncation_bootstraps_and_termination_does_not(plan: Plan, variant):
         np.testing.assert_allclose(np.ravel(loss)[0], squares, rtol=1e-5)
 
 
+def test_with_nothing_stored_nothing_is_learnt():
+    agent = init_agent(jax.random.key(0), MAZE, LEARNER)
+    step = jax.jit(partial(gradient_step, cpu_plan(MAZE.horizon), MAZE, LEARNER))
+    after, loss = step(agent, jax.random.key(1))
+    assert loss == 0
+    for a, b in zip(jax.tree.leaves(agent.network), jax.tree.leaves(after.network), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_side_by_side_and_one_after_another_give_the_same_agents_to_rounding():
     keys = jax.random.split(jax.random.key(3), 2)
     agents = jax.vmap(lambda key: init_agent(key, MAZE, LEARNER))(keys)

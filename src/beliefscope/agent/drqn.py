@@ -208,7 +208,8 @@ def _descend(
         hidden = network.run(inputs, rows.fresh, steps if plan.dynamic else length)
         values = network.read(hidden[rows.last, rows.row])
         taken = jnp.take_along_axis(values, replay.actions[slot][:, None], axis=1)[:, 0]
-        errors = (targets - taken) ** 2
+        # An episode that is over before the first action leaves nothing to learn from.
+        errors = jnp.where(replay.total > 0, (targets - taken) ** 2, 0)
         return jnp.sum(errors) if learner.variant == "text" else jnp.mean(errors)
 
     network: Any = agent.network  # Optax's types know no Equinox modules

@@ -36,7 +36,7 @@ class TrainingBar:
             TimeRemainingColumn(),
         )
         self._bar = Progress(*columns, console=console, disable=not console.is_terminal)
-        self._task = self._bar.add_task(f"{title} × {agents}", total=total, completed=done, returns="–")
+        self._task = self._bar.add_task(f"{title} × {agents}", total=total, completed=done, returns="(compiling)")
 
     def update(self, more: int, returns: Sequence[float]) -> None:
         """So many more episodes are done; each agent's last return."""

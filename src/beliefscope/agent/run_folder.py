@@ -4,7 +4,7 @@
     metrics.jsonl         one line per evaluation
     params/<episode>.eqx  the network after so many episodes
     resume.eqx            all that is needed to go on, or to have ended
-    failed.json           there if the parameters stopped being finite, with the episode
+    failed.json           there if a parameter or the loss was not finite any more, with the episode
 
 After each chunk of episodes the files are written in this order; `resume.eqx` comes last and what it says counts.
 """
@@ -37,7 +37,7 @@ class RunFolder:
         return self.folder / "runs" / self.spec.id
 
     def open(self) -> None:
-        """Make the folder, or check that it is this run's."""
+        """Make the folder, or check that it is this run's and clear away what a killed process was writing."""
         file, text = self.path / "spec.json", self.spec.canonical_json()
         if not file.exists():
             write_atomic(file, text.encode())
@@ -47,6 +47,8 @@ class RunFolder:
             received="another description",
             advice="choose another folder",
         )
+        for unfinished in self.path.rglob(".*.tmp"):
+            unfinished.unlink(missing_ok=True)
 
     def save(self, agent: Agent, episode: int, metrics: list[dict[str, Any]]) -> None:
         """Store the state after `episode` episodes, all metrics so far and, where one is due, the network."""
@@ -71,8 +73,8 @@ class RunFolder:
         return [line for line in lines if until is None or line["episode"] <= until]
 
     def fail(self, episode: int) -> None:
-        """Record that the parameters were not finite any more after this episode."""
-        record = {"episode": episode, "reason": "a parameter of the network is not a finite number"}
+        """Record that a parameter or the loss was not finite any more after this episode."""
+        record = {"episode": episode, "reason": "a parameter of the network or the loss is not a finite number"}
         write_atomic(self.path / "failed.json", (json.dumps(record) + "\n").encode())
 
     def failed(self) -> int | None:
