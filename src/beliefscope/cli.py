@@ -117,7 +117,7 @@ class TrainCommand:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the result is the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    # Small products do not thread: on two threads training is slower, and its bits depend on their number.
+    # Small products do not thread: on two threads training is no faster, and its bits depend on their number.
     os.environ.setdefault("NPROC", "1")
     command = tyro.extras.subcommand_cli_from_dict(
         {"train": TrainCommand},
