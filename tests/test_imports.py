@@ -13,6 +13,7 @@ ALLOWED = {
     "pomdp": {"errors", "fast_keys"},
     "belief": {"errors", "fast_keys", "pomdp"},
     "agent": {"errors", "fast_keys", "pomdp"},
+    "information": {"errors", "fast_keys"},
     "cli": {"errors", "pomdp", "agent"},
     "__init__": {"pomdp", "belief", "agent"},
 }

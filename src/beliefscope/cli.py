@@ -15,6 +15,7 @@ import tyro
 
 from beliefscope.agent import BRC, DRQN, GRU, LSTM, MGU, NBRC, TrainingSpec, train
 from beliefscope.agent.run_folder import RunFolder, check_companions
+from beliefscope.errors import require
 from beliefscope.pomdp import POMDP, Irrelevant, MountainHike, TMaze, read_pomdp
 
 CELLS = {cell.__name__: cell for cell in (LSTM, GRU, BRC, NBRC, MGU)}
@@ -106,8 +107,20 @@ class TrainCommand:
     def run(self) -> int:
         learner = self.learner.build()
         pomdp = self.environment.build(learner)
+        require(
+            len(self.seeds) > 0,
+            rule="--seeds takes at least one whole number",
+            received="none",
+            advice="the paper trains four agents: --seeds 0 1 2 3",
+        )
+        require(
+            self.out.is_dir() or not self.out.exists(),
+            rule="--out is a folder, or nothing yet",
+            received=str(self.out),
+            advice="choose another place for the runs",
+        )
         specs = [TrainingSpec(pomdp=pomdp, learner=learner, seed=seed) for seed in self.seeds]
-        check_companions(self.out, specs)
+        check_companions(self.out, specs[0])
         runs = train(specs, self.out)
         for run in runs:
             print(_summary(run))
@@ -138,13 +151,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _with_irrelevant(pomdp: POMDP, size: int, learner: DRQN) -> POMDP:
+    require(
+        size >= 0,
+        rule="--irrelevant is a whole number of at least 0",
+        received=size,
+        advice="the paper uses 1 and 4, and 0 leaves the environment as it is",
+    )
     return Irrelevant.of_paper(pomdp, size, learner.variant) if size else pomdp
 
 
 def _summary(run: RunFolder) -> str:
     failed = run.failed()
     if failed is not None:
-        return f"seed {run.spec.seed}: diverged in episode {failed} ({run.path})"
+        return f"seed {run.spec.seed}: diverged after {failed} episodes ({run.path})"
     last = run.metrics()[-1]
     return f"seed {run.spec.seed}: return {last['return']:.4f} after {last['episode']} episodes ({run.path})"
 

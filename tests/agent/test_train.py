@@ -127,7 +127,7 @@ def test_a_diverged_agent_is_recorded_as_failed_with_its_episode_and_the_others_
 
     train_broken_off(tmp_path, monkeypatch, "beliefscope.agent.run_folder.RunFolder.save", poison)
     failed, healthy = train(SPECS, tmp_path)
-    assert failed.failed() == 10
+    assert failed.failed() == 11
     assert [line["episode"] for line in failed.metrics()] == [0, 10]
     assert healthy.failed() is None
     assert stored(healthy) == stored(finished[1])
@@ -144,7 +144,7 @@ def test_the_command_line_trains_the_same_agents(finished, tmp_path, capsys):
     for run in finished:
         assert stored(RunFolder(tmp_path, run.spec)) == stored(run)
     assert main([*command, "--gradient-steps", "3"]) == 2
-    assert "choose another folder" in capsys.readouterr().err
+    assert "learner.gradient_steps 3 (there: 10)'; choose another folder" in capsys.readouterr().err
 
 
 def test_a_damaged_file_is_reported_in_one_sentence(finished, tmp_path):
@@ -156,6 +156,13 @@ def test_a_damaged_file_is_reported_in_one_sentence(finished, tmp_path):
         file.write_bytes(damage)
         with pytest.raises(ValueError, match=r"^\S+resume.eqx holds the arrays .* and train again\.$"):
             load_tree(file, like)
+
+
+def test_a_damaged_line_of_metrics_is_reported_in_one_sentence(tmp_path):
+    run = RunFolder(tmp_path, SPECS[0])
+    write_atomic(run.path / "metrics.jsonl", b'{"episode": 0}\n{"episode": ')
+    with pytest.raises(ValueError, match=r"metrics.jsonl holds one JSON object per line, .* train again\.$"):
+        run.metrics()
 
 
 def test_a_network_that_was_not_stored_is_refused_with_the_list_of_those_that_were(finished):

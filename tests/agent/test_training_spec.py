@@ -71,8 +71,11 @@ def test_arrays_enter_by_their_digests_and_classes_by_their_names():
         (lambda: TrainingSpec(pomdp=TMaze(3), seed=-1), "a seed is a whole number from 0 to 4294967295, but got -1"),
         (lambda: TrainingSpec(pomdp=TMaze(3), seed=2**32), "a seed is a whole number"),
         (lambda: DRQN(num_layers=0), "num_layers is a whole number of at least 1, but got 0; the paper's is 2"),
-        (lambda: DRQN(exploration_rate=1.5), "exploration_rate is a number of at least 0 and at most 1, but got 1.5"),
-        (lambda: DRQN(learning_rate=float("nan")), "learning_rate is a number of at least 0, but got nan"),
+        (
+            lambda: DRQN(exploration_rate=1.5),
+            "exploration_rate is a finite number of at least 0 and at most 1, but got 1.5; the paper's is 0.2",
+        ),
+        (lambda: DRQN(learning_rate=float("nan")), "learning_rate is a finite number of at least 0, but got nan"),
         (lambda: DRQN(checkpoint_period=15), "checkpoint_period is a multiple of evaluation_period, here 10"),
         (lambda: DRQN(num_episodes=5), "num_episodes is a multiple of evaluation_period, here 10, but got 5"),
     ],

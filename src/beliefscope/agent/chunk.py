@@ -25,7 +25,7 @@ class Progress(NamedTuple):
 
     evaluation: Evaluation  # of the greedy policy at its end
     loss: Float[Array, "*agents"]  # mean over its gradient steps, NaN if there were none
-    failed: Int[Array, "*agents"]  # the first episode after which a parameter or the loss was not finite, or -1
+    failed: Int[Array, "*agents"]  # after so many episodes a parameter or the loss was not finite, or -1
 
 
 class Keys(NamedTuple):
@@ -77,7 +77,7 @@ def _run(plan: Plan, work: Work, agents: Agent) -> tuple[Agent, Progress]:
         agents, total, failed = carry
         agents, loss = train_episode(plan, pomdp, learner, agents, keys.train, first + number)
         broken = ~(plan.each(_finite)(agents) & jnp.isfinite(loss))
-        return agents, total + loss, jnp.where((failed < 0) & broken, first + number, failed)
+        return agents, total + loss, jnp.where((failed < 0) & broken, first + number + 1, failed)
 
     start = (agents, jnp.zeros(seeds.shape), jnp.full(seeds.shape, -1))
     agents, total, failed = lax.fori_loop(0, episodes, episode, start)

@@ -15,7 +15,7 @@ class DRQN:
     cell: type[Cell] = GRU
     num_layers: int = 2  # S, how many recurrent layers
     hidden_size: int = 32  # the size of each layer's hidden state
-    num_episodes: int = 5000  # E, the episodes to train for
+    num_episodes: int = 5000  # E, the episodes to train for, a multiple of evaluation_period
     buffer_capacity: int = 8192  # N, the transitions that the replay buffer holds
     target_period: int = 10  # C, the episodes from one target network to the next
     gradient_steps: int = 10  # I, the gradient steps after each episode
@@ -25,7 +25,7 @@ class DRQN:
     variant: Variant = "text"  # the loss is a sum of squares as the paper prints, or a mean as the authors' code has it
     evaluation_period: int = 10  # the episodes from one evaluation to the next
     evaluation_episodes: int = 50  # the greedy rollouts of an evaluation
-    checkpoint_period: int = 100  # the episodes from one stored network to the next
+    checkpoint_period: int = 100  # the episodes from one stored network to the next, a multiple of evaluation_period
 
     def __post_init__(self):
         require(
@@ -61,7 +61,7 @@ def _check_count(name: str, value: object, *, default: object) -> None:
 def _check_number(name: str, value: float, *, upper: float) -> None:
     require(
         is_real(value) and math.isfinite(value) and 0 <= value <= upper,
-        rule=f"{name} is a number of at least 0" + (f" and at most {upper:g}" if math.isfinite(upper) else ""),
+        rule=f"{name} is a finite number of at least 0" + (f" and at most {upper:g}" if math.isfinite(upper) else ""),
         received=value,
-        advice="see beliefscope.DRQN for the paper's",
+        advice=f"the paper's is {getattr(DRQN, name)}",
     )

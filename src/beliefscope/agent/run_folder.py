@@ -69,16 +69,22 @@ class RunFolder:
     def metrics(self, until: int | None = None) -> list[dict[str, Any]]:
         """One record per evaluation, by default all, else those of at most `until` episodes."""
         file = self.path / "metrics.jsonl"
-        lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        try:
+            lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{file} holds one JSON object per line, but one cannot be read ({error}); "
+                "restore the file or delete its run's folder and train again."
+            ) from error
         return [line for line in lines if until is None or line["episode"] <= until]
 
     def fail(self, episode: int) -> None:
-        """Record that a parameter or the loss was not finite any more after this episode."""
+        """Record that after so many episodes a parameter or the loss was not finite any more."""
         record = {"episode": episode, "reason": "a parameter of the network or the loss is not a finite number"}
         write_atomic(self.path / "failed.json", (json.dumps(record) + "\n").encode())
 
     def failed(self) -> int | None:
-        """The episode at which the run failed, or None."""
+        """The number of episodes (at least 1) after which the run failed, or None."""
         file = self.path / "failed.json"
         return json.loads(file.read_text())["episode"] if file.exists() else None
 
@@ -104,21 +110,25 @@ class RunFolder:
         return eqx.filter_eval_shape(init_agent, jax.random.key(0), self.spec.pomdp, self.spec.learner)
 
 
-def check_companions(folder: Path, specs: list[TrainingSpec]) -> None:
-    """Refuse a folder with runs that differ from all of these in more than their seeds."""
-    known = {_without_seed(spec.canonical_json()) for spec in specs}
+def check_companions(folder: Path, spec: TrainingSpec) -> None:
+    """Refuse a folder with runs that differ from this one in more than the seed."""
+    asked = _settings(json.loads(spec.canonical_json()))
     for file in sorted((folder / "runs").glob("*/spec.json")):
+        there = _settings(json.loads(file.read_text()))
+        different = sorted(name for name in asked.keys() | there.keys() if asked.get(name) != there.get(name))
         require(
-            _without_seed(file.read_text()) in known,
-            rule=f"{folder} is empty or holds runs that differ from the new ones in their seeds alone",
-            received=str(file),
-            advice="choose another folder, or repeat the settings of the runs there",
+            not different,
+            rule="the runs of one folder differ in their seeds alone",
+            received=", ".join(f"{name} {asked.get(name)} (there: {there.get(name)})" for name in different),
+            advice=f"choose another folder than {folder}, or repeat the settings of the runs there",
         )
 
 
-def _without_seed(description: str) -> str:
-    try:
-        fields = json.loads(description)
-    except json.JSONDecodeError:
-        return description
-    return json.dumps({name: value for name, value in fields.items() if name != "seed"})
+def _settings(description: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """All but the seed of a description, the inner fields by their paths."""
+    flat = {}
+    for name, value in description.items():
+        inner = _settings(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+        flat.update(inner)
+    flat.pop("seed", None)
+    return flat

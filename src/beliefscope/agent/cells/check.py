@@ -35,9 +35,9 @@ def check_cell(cell: type[Cell], *, input_size: int, hidden_size: int) -> None:
     first = jax.tree.leaves(before)[:1]
     require(
         [leaf.shape for leaf in first] == [(hidden_size,)],
-        rule=f"the first array of a {cell.__name__}'s memory is the hidden state, of shape ({hidden_size},)",
+        rule=f"the first array of the memory of {cell.__name__} is the hidden state, of shape ({hidden_size},)",
         received=_form(before),
-        advice="put it first",
+        advice="make it the first of jax.tree.leaves(memory), with hidden_size numbers",
     )
 
 

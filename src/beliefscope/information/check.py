@@ -1,0 +1,90 @@
+"""Reads the two arrays of an estimator: from anything NumPy can read to [N, dx] and [N, dy] or [N, M, dy].
+
+Single and double precision are kept, other numbers become double; a 1-d array is a batch of numbers, [N, 1].
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from beliefscope.errors import require
+
+
+class Pair(NamedTuple):
+    """Paired samples, finite and of equal number."""
+
+    x: Float[np.ndarray, "n dx"]
+    y: Float[np.ndarray, "n dy"] | Float[np.ndarray, "n m dy"]
+
+
+def checked_pair(x: Any, y: Any, *, sets_allowed: bool) -> Pair:
+    """The pair as NumPy arrays; one sentence for what cannot be measured."""
+    pair = Pair(_checked("x", x, sets_allowed=False), _checked("y", y, sets_allowed=sets_allowed))
+    require(
+        len(pair.x) == len(pair.y),
+        rule="x and y need the same number of samples, one pair a row",
+        received=(len(pair.x), len(pair.y)),
+        advice="pass arrays whose first axes agree",
+    )
+    return pair
+
+
+def checked_rows(name: str, value: Any, *, at_least: int = 2) -> Float[np.ndarray, "n d"]:
+    """One batch of vectors, by the same rules."""
+    return _checked(name, value, sets_allowed=False, at_least=at_least)
+
+
+def _checked(name: str, value: Any, *, sets_allowed: bool, at_least: int = 2) -> Float[np.ndarray, "n *m d"]:
+    array = _as_numbers(name, value)
+    if array.ndim == 1:
+        array = array[:, None]
+    require(
+        array.ndim != 3 or sets_allowed,
+        rule=f"{name} is a batch of vectors [N, d] here and not of sets",
+        received=array.shape,
+        advice="pass sets as y to MINE with a deep-set critic, or flatten each into a row",
+    )
+    require(
+        array.ndim == 2 or (array.ndim == 3 and sets_allowed),
+        rule=f"{name} has the shape [N, d]" + (" or [N, M, d]" if sets_allowed else ""),
+        received=array.shape,
+        advice="put the samples on the first axis and flatten the rest",
+    )
+    require(
+        len(array) >= at_least,
+        rule=f"the number of rows of {name} is at least {at_least}",
+        received=len(array),
+        advice="measure on more samples, thousands where possible",
+    )
+    require(
+        array.size > 0,
+        rule=f"each sample of {name} needs at least one number",
+        received=array.shape,
+        advice="leave out empty axes",
+    )
+    finite = np.isfinite(array)
+    require(
+        bool(finite.all()),
+        rule=f"every number in {name} is finite",
+        received=f"{array.size - int(finite.sum())} NaN or infinite of {array.size}",
+        advice="look for the step that made them, or leave those samples out of both x and y",
+    )
+    return array
+
+
+def _as_numbers(name: str, value: Any) -> np.ndarray:
+    try:
+        array = np.asarray(value)
+        # 'same_kind' lets integers, booleans and every float through, and stops complex numbers, text and objects.
+        if array.dtype not in (np.float32, np.float64):
+            array = array.astype(np.float64, casting="same_kind")
+    except (TypeError, ValueError, RuntimeError):
+        require(
+            False,
+            rule=f"{name} is an array of real numbers that NumPy can read",
+            received=type(value).__name__,
+            advice="pass a NumPy or JAX array, or tensor.detach().cpu() of a torch tensor",
+        )
+        raise
+    return array

@@ -1,0 +1,74 @@
+"""The functions T_φ that neural estimators fit: a vector critic, and a deep-set critic for beliefs given as particles.
+
+A critic reads one pair; batches are the caller's. Both end in a network of two hidden layers of 256 units (appendix E).
+Weights start as PyTorch's do: uniform in ±1/√inputs.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+
+class Layers(eqx.Module):
+    """Linear layers with ReLU between them, none behind the last."""
+
+    weights: tuple[Float[Array, "inputs outputs"], ...]
+    biases: tuple[Float[Array, " outputs"], ...]
+
+    def __init__(self, key: PRNGKeyArray, sizes: tuple[int, ...]):
+        keys = jax.random.split(key, (len(sizes) - 1, 2))
+        pairs = list(zip(keys, sizes[:-1], sizes[1:], strict=True))
+        self.weights = tuple(_uniform(k[0], (inputs, outputs), inputs) for k, inputs, outputs in pairs)
+        self.biases = tuple(_uniform(k[1], (outputs,), inputs) for k, inputs, outputs in pairs)
+
+    def __call__(self, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
+        for number, (weights, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            x = (jax.nn.relu(x) if number else x) @ weights + bias
+        return x
+
+
+class VectorCritic(eqx.Module):
+    """T_φ(x, y) of two vectors."""
+
+    layers: Layers
+
+    def __init__(self, key: PRNGKeyArray, x_size: int, y_size: int):
+        self.layers = Layers(key, (x_size + y_size, 256, 256, 1))
+
+    def __call__(self, x: Float[Array, "*batch x"], y: Float[Array, "*batch y"]) -> Float[Array, "*batch"]:
+        return self.layers(jnp.concatenate([x, y], axis=-1))[..., 0]
+
+
+class SetCritic(eqx.Module):
+    """T_φ(x, S) = μ(x, ρ(Σ_{s ∈ S} ψ(s))), whatever the order of the particles (Zaheer et al., 2017)."""
+
+    psi: Layers
+    rho: Layers
+    mu: VectorCritic
+
+    def __init__(self, key: PRNGKeyArray, x_size: int, y_size: int):
+        key_psi, key_rho, key_mu = jax.random.split(key, 3)
+        self.psi = Layers(key_psi, (y_size, 32, 64, 16))
+        self.rho = Layers(key_rho, (16, 16))
+        self.mu = VectorCritic(key_mu, x_size, 16)
+
+    def __call__(self, x: Float[Array, "*batch x"], y: Float[Array, "*batch particles y"]) -> Float[Array, "*batch"]:
+        return self.mu(x, self.embed(y))
+
+    def embed(self, y: Float[Array, "*batch particles y"]) -> Float[Array, "*batch 16"]:
+        """What stands for a set."""
+        return self.rho(jnp.sum(self.psi(y), axis=-2))
+
+
+Critic = VectorCritic | SetCritic
+
+
+def critic_for(key: PRNGKeyArray, x: Float[Array, "n x"], y: Float[Array, "n *set y"]) -> Critic:
+    """The critic that reads these samples."""
+    kind = VectorCritic if y.ndim == 2 else SetCritic
+    return kind(key, x.shape[-1], y.shape[-1])
+
+
+def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> Array:
+    return jax.random.uniform(key, shape, minval=-(inputs**-0.5), maxval=inputs**-0.5)

@@ -1,0 +1,43 @@
+"""What an estimator of mutual information is: `estimate(key, x, y)` gives an `Estimate` in bits.
+
+x is a batch of vectors [N, dx]; y is a batch of vectors [N, dy] or, for the estimators that read them, a batch of sets
+[N, M, dy]. The samples are taken as independent of each other. The key is used by estimators that sample and ignored
+by the others.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray
+
+
+def _no_curve() -> Float[np.ndarray, " steps"]:
+    return np.zeros(0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Estimate:
+    """A number of bits, and what must stand beside it: numbers with another N, M or estimator do not compare."""
+
+    bits: float
+    standard_error: float  # of the sampling error alone, not of the method's bias; nan where it is not known
+    num_samples: int  # N
+    num_particles: int | None  # M, where y is a batch of sets
+    estimator: str  # "KSG, k = 3"
+    ceiling: float | None = None  # the most bits the method can report from these samples, where there is such a limit
+    curve: Float[np.ndarray, " steps"] = field(default_factory=_no_curve)  # bits during a fit; empty where none is made
+
+    @property
+    def near_ceiling(self) -> bool:
+        """Is the number within half a bit of the most that the method can report? Then it is a lower bound at best."""
+        return self.ceiling is not None and self.bits > self.ceiling - 0.5
+
+
+@runtime_checkable
+class Estimator(Protocol):
+    """Anything that measures the mutual information of paired samples."""
+
+    def estimate(self, key: PRNGKeyArray, x: Any, y: Any) -> Estimate:
+        """The information between x [N, dx] and y [N, dy] or [N, M, dy]: any arrays that NumPy can read."""
+        ...
