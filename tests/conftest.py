@@ -3,6 +3,7 @@
 import os
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("NPROC", "1")  # two workers on two cores: one thread each
 
 from jaxtyping import install_import_hook
 

@@ -17,7 +17,12 @@ PROMISES = {
 }
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def marked(path: Path):
+    """`learn` trains for half a minute."""
+    return pytest.param(path, marks=pytest.mark.slow if path.stem == "learn" else (), id=path.stem)
+
+
+@pytest.mark.parametrize("path", [marked(path) for path in EXAMPLES])
 def test_example_runs(path, tmp_path):
     command = [sys.executable, "-W", "error", path]
     run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)

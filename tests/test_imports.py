@@ -13,6 +13,7 @@ ALLOWED = {
     "pomdp": {"errors", "fast_keys"},
     "belief": {"errors", "fast_keys", "pomdp"},
     "agent": {"errors", "fast_keys", "pomdp"},
+    "pairs": {"errors", "fast_keys", "pomdp", "belief", "agent"},
     "information": {"errors", "fast_keys"},
     "cli": {"errors", "pomdp", "agent"},
     "__init__": {"pomdp", "belief", "agent"},

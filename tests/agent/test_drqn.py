@@ -118,6 +118,7 @@ def test_with_nothing_stored_nothing_is_learnt():
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_side_by_side_and_one_after_another_give_the_same_agents_to_rounding():
     keys = jax.random.split(jax.random.key(3), 2)
     agents = jax.vmap(lambda key: init_agent(key, MAZE, LEARNER))(keys)
@@ -130,16 +131,3 @@ def test_side_by_side_and_one_after_another_give_the_same_agents_to_rounding():
             np.testing.assert_allclose(a, b[index], rtol=1e-6, atol=1e-6)
         for a, b in zip(jax.tree.leaves(mine.network), jax.tree.leaves(together.network), strict=True):
             np.testing.assert_allclose(a, b[index], atol=1e-5)
-
-
-def test_the_target_network_changes_every_c_episodes_only():
-    learner = dataclasses.replace(LEARNER, target_period=3)
-    run = jax.jit(partial(train_episode, cpu_plan(MAZE.horizon), MAZE, learner))
-    agent, key = init_agent(jax.random.key(0), MAZE, learner), jax.random.key(1)
-    before = agent.network
-    for episode in range(5):
-        at_start, (agent, _) = agent.network, run(agent, key, jnp.asarray(episode))
-        if episode % 3 == 0:
-            before = at_start
-        np.testing.assert_array_equal(agent.target.weights, before.weights)
-        assert not np.array_equal(agent.network.weights, before.weights)

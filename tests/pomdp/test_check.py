@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from zoo import POMDPS
 
 from beliefscope.pomdp import POMDP, TabularPOMDP, TMaze, check_pomdp
 
@@ -217,3 +218,9 @@ class BrokenMaze(POMDP):
 def test_disagreement_of_sampler_and_probabilities_is_named(defect, sentence):
     with pytest.raises(ValueError, match=sentence):
         check_pomdp(BrokenMaze(defect=defect))
+
+
+@pytest.mark.parametrize("name", ["stochastic t-maze", "varying mountain hike", "irrelevant t-maze", "tiger"])
+def test_the_library_passes_its_own_check(name):
+    """The slow tests check all the others."""
+    check_pomdp(POMDPS[name])

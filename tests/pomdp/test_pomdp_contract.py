@@ -27,6 +27,7 @@ def assert_same(one, other):
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), one, other)
 
 
+@pytest.mark.slow
 def test_the_checker_finds_nothing_wrong(name):
     if name == "mountain hike, code":
         with pytest.raises(ValueError, match="a terminal state moves under action"):

@@ -1,0 +1,107 @@
+"""Sample pairs (memory, belief): play an agent, draw a step of each episode, filter up to it.
+
+The step is drawn uniformly from those at which the agent acted: visited, and not terminal.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from beliefscope.agent.exploration import EpsilonGreedy
+from beliefscope.agent.interface import RecurrentAgent
+from beliefscope.belief import Filter
+from beliefscope.errors import is_real, is_whole, require
+from beliefscope.fast_keys import fast_key
+from beliefscope.pairs.interface import RECENT, Pairs
+from beliefscope.pairs.walk import beliefs_at, memories_at
+from beliefscope.pomdp import POMDP, rollout
+from beliefscope.pomdp.eager import check_pomdp_type
+from beliefscope.pomdp.interface import NO_ACTION
+from beliefscope.pomdp.rollout import discounted_return
+
+_CHUNK = 500  # episodes at a time, which bounds the memory whatever N is
+
+
+def sample_pairs(
+    key: PRNGKeyArray,
+    agent: RecurrentAgent,
+    pomdp: POMDP,
+    filter: Filter,
+    *,
+    num_samples: int,
+    epsilon: float = 0.0,
+) -> Pairs:
+    """N = `num_samples` pairs from as many episodes of the ε-greedy policy."""
+    check_pomdp_type(pomdp)
+    for name, given, kind in (("agent", agent, RecurrentAgent), ("filter", filter, Filter)):
+        require(
+            isinstance(given, kind) and not isinstance(given, type),
+            rule=f"the {name} is a {kind.__name__}",
+            received=type(given).__name__,
+            advice=f"pass an object with the methods of {kind.__module__}.{kind.__name__}",
+        )
+    require(
+        is_whole(num_samples) and num_samples >= 1,
+        rule="the number of samples is a whole number of at least 1",
+        received=num_samples,
+        advice="the paper uses 10000",
+    )
+    require(
+        is_real(epsilon) and 0 <= epsilon <= 1,
+        rule="ε lies in [0, 1]",
+        received=epsilon,
+        advice="0 is the greedy policy",
+    )
+    pairs = _sample(key, agent, pomdp, filter, -(-int(num_samples) // _CHUNK), jnp.asarray(float(epsilon)))
+    return jax.tree.map(lambda leaf: leaf[:num_samples], pairs)
+
+
+@eqx.filter_jit
+def _sample(
+    key: PRNGKeyArray,
+    agent: RecurrentAgent,
+    pomdp: POMDP,
+    filter: Filter,
+    chunks: int,
+    epsilon: Float[Array, ""],
+) -> Pairs:
+    keys = jax.random.split(fast_key(key), chunks)
+    pairs = lax.map(lambda key_chunk: _sample_chunk(key_chunk, agent, pomdp, filter, epsilon), keys)
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), pairs)
+
+
+def _sample_chunk(
+    key: PRNGKeyArray, agent: RecurrentAgent, pomdp: POMDP, filter: Filter, epsilon: Float[Array, ""]
+) -> Pairs:
+    key_play, key_time, key_filter, key_features = jax.random.split(key, 4)
+    played = rollout(key_play, pomdp, EpsilonGreedy(agent, pomdp, epsilon), num_episodes=_CHUNK).trajectory
+    times = jax.random.randint(key_time, (_CHUNK,), 0, jnp.maximum(played.lengths, 1))
+    memories = memories_at(agent, pomdp, played.observations, played.actions, times)
+    beliefs = beliefs_at(jax.random.split(key_filter, _CHUNK), filter, played.observations, played.actions, times)
+    inputs = network_inputs(pomdp, played.observations, played.actions)
+    return Pairs(
+        memory=jax.vmap(agent.memory_vector)(memories),
+        belief=jax.vmap(filter.features)(jax.random.split(key_features, _CHUNK), beliefs),
+        time=times,
+        observation=inputs[jnp.arange(_CHUNK), times, pomdp.num_actions :],
+        recent=jax.vmap(last_inputs)(inputs, times),
+        health=jax.vmap(filter.health)(beliefs),
+        returns=discounted_return(played.rewards, pomdp.discount),
+    )
+
+
+def network_inputs(
+    pomdp: POMDP, observations: PyTree, actions: Int[Array, "batch time"]
+) -> Float[Array, "batch times inputs"]:
+    """x_t = (one-hot a_{t-1}, o_t) of every step."""
+    seen = jax.vmap(jax.vmap(pomdp.encode_observation))(observations)
+    before = jnp.concatenate([jnp.full((len(actions), 1), NO_ACTION), actions], axis=1)[:, : seen.shape[1]]
+    return jnp.concatenate([jax.nn.one_hot(before, pomdp.num_actions), seen], axis=-1)
+
+
+def last_inputs(inputs: Float[Array, "times inputs"], time: Int[Array, ""]) -> Float[Array, " recent"]:
+    """x_t and the seven before it, end to end, newest first; zeros before the start."""
+    index = time - jnp.arange(RECENT)
+    return jnp.ravel(jnp.where(index[:, None] >= 0, inputs[jnp.maximum(index, 0)], 0))
