@@ -39,6 +39,15 @@ def test_a_file_in_the_place_of_the_folder_gets_one_sentence(tmp_path, capsys):
     assert "--out is a folder, or nothing yet, but got" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("content", ["{", "[]"])
+def test_a_damaged_description_in_the_folder_gets_one_sentence(content, tmp_path, capsys):
+    file = tmp_path / "runs" / "0" / "spec.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(content)
+    assert main(["train", "t-maze", "--out", str(tmp_path)]) == 2
+    assert "spec.json describes a run as a JSON object, but got" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", ["", "train", "train t-maze", "train t-maze --cell RNN --out x", "dream"])
 def test_unknown_words_and_missing_ones_end_with_status_2_and_say_what_was_expected(arguments, capsys):
     with pytest.raises(SystemExit, match="2"):

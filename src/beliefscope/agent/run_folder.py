@@ -9,6 +9,7 @@
 After each chunk of episodes the files are written in this order; `resume.eqx` comes last and what it says counts.
 """
 
+import contextlib
 import dataclasses
 import json
 from pathlib import Path
@@ -114,7 +115,7 @@ def check_companions(folder: Path, spec: TrainingSpec) -> None:
     """Refuse a folder with runs that differ from this one in more than the seed."""
     asked = _settings(json.loads(spec.canonical_json()))
     for file in sorted((folder / "runs").glob("*/spec.json")):
-        there = _settings(json.loads(file.read_text()))
+        there = _settings(_read_description(file))
         different = sorted(name for name in asked.keys() | there.keys() if asked.get(name) != there.get(name))
         require(
             not different,
@@ -122,6 +123,19 @@ def check_companions(folder: Path, spec: TrainingSpec) -> None:
             received=", ".join(f"{name} {asked.get(name)} (there: {there.get(name)})" for name in different),
             advice=f"choose another folder than {folder}, or repeat the settings of the runs there",
         )
+
+
+def _read_description(file: Path) -> dict[str, Any]:
+    description: Any = None
+    with contextlib.suppress(json.JSONDecodeError):
+        description = json.loads(file.read_text())
+    require(
+        isinstance(description, dict),
+        rule=f"{file} describes a run as a JSON object",
+        received="something else",
+        advice="restore the file or delete its run's folder",
+    )
+    return description
 
 
 def _settings(description: dict[str, Any], prefix: str = "") -> dict[str, Any]:

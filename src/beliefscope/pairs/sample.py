@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from beliefscope.agent.exploration import EpsilonGreedy
 from beliefscope.agent.interface import RecurrentAgent
+from beliefscope.agent.network import network_input
 from beliefscope.belief import Filter
 from beliefscope.errors import is_real, is_whole, require
 from beliefscope.fast_keys import fast_key
@@ -98,7 +99,7 @@ def network_inputs(
     """x_t = (one-hot a_{t-1}, o_t) of every step."""
     seen = jax.vmap(jax.vmap(pomdp.encode_observation))(observations)
     before = jnp.concatenate([jnp.full((len(actions), 1), NO_ACTION), actions], axis=1)[:, : seen.shape[1]]
-    return jnp.concatenate([jax.nn.one_hot(before, pomdp.num_actions), seen], axis=-1)
+    return network_input(before, seen, pomdp.num_actions)
 
 
 def last_inputs(inputs: Float[Array, "times inputs"], time: Int[Array, ""]) -> Float[Array, " recent"]:

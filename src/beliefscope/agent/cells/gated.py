@@ -39,10 +39,10 @@ class GatedCell(Cell):
     @staticmethod
     @abc.abstractmethod
     def gates(products: Blocks, memory: Blocks, inner: Product) -> tuple[Blocks, Blocks]:
-        """The new memory, and the activations to keep for `gates_backward`.
+        """The new memory, and the activations to keep for `gates_backward`: as many blocks as there are products.
 
-        `inner` multiplies by V; where it is used, the last block kept is what it multiplied, and the last product is
-        what the result was added to.
+        `inner` multiplies by V. Where a cell uses it, what it multiplies is the first block kept ⊙ h, and what comes
+        out is added to the last product.
         """
 
     @staticmethod
