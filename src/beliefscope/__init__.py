@@ -1,11 +1,14 @@
 """beliefscope: does my agent's memory encode the belief?
 
 `beliefscope.pomdp` holds the environments, `beliefscope.belief` the filters that track what can be known in them,
-`beliefscope.agent` the recurrent agents that learn to act in them.
+`beliefscope.agent` the recurrent agents that learn to act in them; `beliefscope.pairs` pairs their memories with
+beliefs, and `beliefscope.information` says how many bits the two share.
 """
 
 from beliefscope.agent import BRC, DRQN, GRU, LSTM, MGU, NBRC, QNetwork, RunFolder, TrainingSpec, train
 from beliefscope.belief import ExactFilter, KalmanFilter, ParticleFilter, ProductFilter, filter_of_paper, run_filter
+from beliefscope.information import mutual_information
+from beliefscope.pairs import pairs_from_trajectories, play, sample_pairs
 from beliefscope.pomdp import (
     POMDP,
     Irrelevant,
@@ -45,9 +48,13 @@ __all__ = [
     "classic",
     "filter_of_paper",
     "maximal_return",
+    "mutual_information",
+    "pairs_from_trajectories",
+    "play",
     "read_pomdp",
     "rollout",
     "run_filter",
+    "sample_pairs",
     "train",
     "write_pomdp",
 ]

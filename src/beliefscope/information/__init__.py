@@ -7,20 +7,34 @@ from beliefscope.information.gaussian import Gaussian, gaussian_bits
 from beliefscope.information.interface import Estimate, Estimator
 from beliefscope.information.known_cases import KnownCase, known_cases
 from beliefscope.information.ksg import KSG
+from beliefscope.information.mutual_information import mutual_information
+from beliefscope.information.neural import MINE, NWJ, SMILE, InfoNCE, NeuralEstimator
+from beliefscope.information.probe import Decoding, decode, histogram
+from beliefscope.information.trusted import Trusted
 
 __all__ = [
     "KSG",
+    "MINE",
+    "NWJ",
+    "SMILE",
+    "Decoding",
     "DiscreteEntropy",
     "Estimate",
     "Estimator",
     "Gaussian",
+    "InfoNCE",
     "KnownCase",
+    "NeuralEstimator",
     "Pair",
     "SmoothedInformation",
+    "Trusted",
     "checked_pair",
+    "decode",
     "discrete_entropy",
     "exact_entropy",
     "gaussian_bits",
+    "histogram",
     "known_cases",
+    "mutual_information",
     "smoothed_information",
 ]

@@ -18,12 +18,12 @@ class Pair(NamedTuple):
     y: Float[np.ndarray, "n dy"] | Float[np.ndarray, "n m dy"]
 
 
-def checked_pair(x: Any, y: Any, *, sets_allowed: bool) -> Pair:
-    """The pair as NumPy arrays; one sentence for what cannot be measured."""
-    pair = Pair(_checked("x", x, sets_allowed=False), _checked("y", y, sets_allowed=sets_allowed))
+def checked_pair(x: Any, y: Any, *, sets_allowed: bool, names: tuple[str, str] = ("x", "y")) -> Pair:
+    """The pair as NumPy arrays; one sentence, with their names, for what cannot be measured."""
+    pair = Pair(_checked(names[0], x, sets_allowed=False), _checked(names[1], y, sets_allowed=sets_allowed))
     require(
         len(pair.x) == len(pair.y),
-        rule="x and y need the same number of samples, one pair a row",
+        rule=f"{names[0]} and {names[1]} need the same number of samples, one pair a row",
         received=(len(pair.x), len(pair.y)),
         advice="pass arrays whose first axes agree",
     )
@@ -75,11 +75,11 @@ def _checked(name: str, value: Any, *, sets_allowed: bool, at_least: int = 2) ->
 
 def _as_numbers(name: str, value: Any) -> np.ndarray:
     try:
-        array = np.asarray(value)
+        array = _read(value)
         # 'same_kind' lets integers, booleans and every float through, and stops complex numbers, text and objects.
         if array.dtype not in (np.float32, np.float64):
             array = array.astype(np.float64, casting="same_kind")
-    except (TypeError, ValueError, RuntimeError):
+    except (TypeError, ValueError, RuntimeError, BufferError):
         require(
             False,
             rule=f"{name} is an array of real numbers that NumPy can read",
@@ -88,3 +88,10 @@ def _as_numbers(name: str, value: Any) -> np.ndarray:
         )
         raise
     return array
+
+
+def _read(value: Any) -> np.ndarray:
+    """By `__array__`, or by DLPack where there is only that."""
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        return np.from_dlpack(value)
+    return np.asarray(value)

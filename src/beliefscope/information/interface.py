@@ -28,6 +28,15 @@ class Estimate:
     ceiling: float | None = None  # the most bits the method can report from these samples, where there is such a limit
     curve: Float[np.ndarray, " steps"] = field(default_factory=_no_curve)  # bits during a fit; empty where none is made
 
+    shuffled: "Estimate | None" = None  # the control, where one was made: the same samples with their pairs broken up
+
+    def __str__(self) -> str:
+        marks = [self.estimator, f"N = {self.num_samples}"]
+        marks += [f"M = {self.num_particles}"] if self.num_particles is not None else []
+        marks += [f"near its ceiling of {self.ceiling:.1f}: a lower bound at best"] if self.near_ceiling else []
+        control = f"; shuffled {self.shuffled.bits:.2f}" if self.shuffled is not None else ""
+        return f"{self.bits:.2f} ± {self.standard_error:.2f} bits ({', '.join(marks)}){control}"
+
     @property
     def near_ceiling(self) -> bool:
         """Is the number within half a bit of the most that the method can report? Then it is a lower bound at best."""
@@ -41,3 +50,15 @@ class Estimator(Protocol):
     def estimate(self, key: PRNGKeyArray, x: Any, y: Any) -> Estimate:
         """The information between x [N, dx] and y [N, dy] or [N, M, dy]: any arrays that NumPy can read."""
         ...
+
+
+def no_information(num_samples: int, num_particles: int | None, estimator: str, ceiling: float | None) -> Estimate:
+    """Zero bits, exactly: one of the two never varies."""
+    return Estimate(
+        bits=0.0,
+        standard_error=0.0,
+        num_samples=num_samples,
+        num_particles=num_particles,
+        estimator=estimator,
+        ceiling=ceiling,
+    )

@@ -2,6 +2,7 @@
 
 from beliefscope.pairs.interface import Pairs
 from beliefscope.pairs.logged import pairs_from_trajectories
+from beliefscope.pairs.play import BatchedAgent, Played, play
 from beliefscope.pairs.sample import sample_pairs
 
-__all__ = ["Pairs", "pairs_from_trajectories", "sample_pairs"]
+__all__ = ["BatchedAgent", "Pairs", "Played", "pairs_from_trajectories", "play", "sample_pairs"]

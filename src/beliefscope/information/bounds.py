@@ -1,0 +1,159 @@
+"""Bounds on mutual information: what a critic T is fitted to, and what is then read off its scores.
+
+p are the pairs, q the same pairs shuffled. Each bound has the gradient that a critic climbs, from a batch of p and one
+of q, and its value in bits from the scores of a critic. A bound may carry one number from batch to batch, whose
+logarithm is the `carry`; evaluating never touches it.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from beliefscope.information.critics import Critic, SetCritic
+from beliefscope.information.scores import Samples, Scores
+
+LN2 = math.log(2)
+START = -jnp.inf  # the carry before the first batch
+
+
+class Bound(Protocol):
+    """One way to bound the information from below, or nearly so."""
+
+    @property
+    def name(self) -> str: ...
+
+    def gradient(
+        self, critic: Critic, pairs: Samples, product: Samples, carry: Float[Array, ""]
+    ) -> tuple[Critic, Float[Array, ""]]:
+        """The direction to climb, and the new carry."""
+        ...
+
+    def bits(self, scores: Scores) -> Float[Array, ""]:
+        """The value of the bound."""
+        ...
+
+    def num_shuffles(self, batch_size: int, asked: int) -> int:
+        """How many shuffles an evaluation needs where `asked` are asked for."""
+        ...
+
+    def ceiling(self, num_samples: int, batch_size: int) -> float:
+        """The most bits that it can report, or can be believed to."""
+        ...
+
+
+class _Shuffled:
+    """Bounds whose q is any number of shuffles, and which no number of samples N lets prove more than log2 N bits."""
+
+    def num_shuffles(self, batch_size: int, asked: int) -> int:
+        return asked
+
+    def ceiling(self, num_samples: int, batch_size: int) -> float:
+        return math.log2(num_samples)
+
+
+@dataclass(frozen=True)
+class DonskerVaradhan(_Shuffled):
+    """E_p[T] − log E_q[e^T], the bound of MINE (Belghazi et al., 2018).
+
+    Its plain gradient on a batch is biased, since the batch's mean stands inside a logarithm; the corrected gradient
+    divides by a moving average of the batches' means of e^T instead, which starts at the first batch's.
+    """
+
+    rate: float = 0.01  # of the moving average
+    name: str = "MINE"
+
+    def gradient(self, critic, pairs, product, carry):
+        """∇ mean_p T − mean_q(e^T ∇T) / average. All of it is in logarithms: e^T overflows."""
+        number = len(pairs.x)
+        # Both batches in one pass, which is cheaper than two of half the size.
+        both = Samples(*(jnp.concatenate(part) for part in zip(pairs, product, strict=True)))
+        scores, back = jax.vjp(lambda critic: critic(both.x, both.y), critic)
+        batch = log_mean_exp(scores[number:])
+        moved = jnp.logaddexp(jnp.log1p(-self.rate) + carry, jnp.log(self.rate) + batch)
+        carry = jnp.where(jnp.isneginf(carry), batch, moved)
+        up, down = jnp.full(number, 1 / number), -jnp.exp(scores[number:] - carry) / number
+        return back(jnp.concatenate([up, down]))[0], carry
+
+    def bits(self, scores):
+        return (jnp.mean(scores.joint) - log_mean_exp(scores.product)) / LN2
+
+
+@dataclass(frozen=True)
+class NWJ(_Shuffled):
+    """E_p[T] − E_q[e^(T − 1)] (Nguyen, Wainwright, Jordan, 2010): a bound for any N, of large variance."""
+
+    name: str = "NWJ"
+
+    def gradient(self, critic, pairs, product, carry):
+        def value(critic):
+            return jnp.mean(critic(pairs.x, pairs.y)) - jnp.mean(jnp.exp(critic(product.x, product.y) - 1))
+
+        return jax.grad(value)(critic), carry
+
+    def bits(self, scores):
+        return (jnp.mean(scores.joint) - jnp.mean(jnp.exp(scores.product - 1))) / LN2
+
+
+@dataclass(frozen=True)
+class SMILE(_Shuffled):
+    """Donsker–Varadhan with e^T clipped in E_q (Song, Ermon, 2020): little variance, and no strict bound any more.
+
+    The critic is that of the Jensen–Shannon objective, whose optimum is the log density ratio.
+    """
+
+    clip: float = 5.0  # τ: e^T is held between e^−τ and e^τ
+    name: str = "SMILE"
+
+    def gradient(self, critic, pairs, product, carry):
+        def value(critic):
+            joint, shuffled = critic(pairs.x, pairs.y), critic(product.x, product.y)
+            return -jnp.mean(jax.nn.softplus(-joint)) - jnp.mean(jax.nn.softplus(shuffled))
+
+        return jax.grad(value)(critic), carry
+
+    def bits(self, scores):
+        clipped = jnp.clip(scores.product, -self.clip, self.clip)
+        return (jnp.mean(scores.joint) - log_mean_exp(clipped)) / LN2
+
+
+@dataclass(frozen=True)
+class InfoNCE:
+    """E[log e^T(x, y) / mean_j e^T(x, y_j)] over the y_j of a batch (van den Oord et al., 2018): at most log2 batch.
+
+    A critic must score every x of a batch with every y, so that batches are small.
+    """
+
+    name: str = "InfoNCE"
+
+    def gradient(self, critic, pairs, product, carry):
+        def value(critic):
+            table = _all_pairs(critic, pairs)
+            return jnp.mean(jnp.diagonal(table) - jax.nn.logsumexp(table, axis=1))
+
+        return jax.grad(value)(critic), carry
+
+    def bits(self, scores):
+        table = jnp.concatenate([scores.joint[None], scores.product])
+        return jnp.mean(scores.joint - jax.nn.logsumexp(table, axis=0) + math.log(len(table))) / LN2
+
+    def num_shuffles(self, batch_size: int, asked: int) -> int:
+        return batch_size - 1
+
+    def ceiling(self, num_samples: int, batch_size: int) -> float:
+        return math.log2(batch_size)
+
+
+def log_mean_exp(scores: Float[Array, "*n"]) -> Float[Array, ""]:
+    return jax.nn.logsumexp(scores) - math.log(scores.size)
+
+
+def _all_pairs(critic: Critic, samples: Samples) -> Float[Array, "n n"]:
+    x, y = samples
+    if isinstance(critic, SetCritic):
+        critic, y = critic.mu, critic.embed(y)
+    shape = (len(x), len(x))
+    return critic(jnp.broadcast_to(x[:, None], (*shape, x.shape[1])), jnp.broadcast_to(y[None], (*shape, y.shape[1])))

@@ -1,0 +1,27 @@
+"""The one call for one's own data: `mutual_information(memory, belief)`, in bits, beside its shuffled control."""
+
+import dataclasses
+from typing import Any
+
+import jax
+from jaxtyping import PRNGKeyArray
+
+from beliefscope.information.check import checked_pair
+from beliefscope.information.interface import Estimate
+from beliefscope.information.seeding import generator
+from beliefscope.information.trusted import Trusted
+
+
+def mutual_information(memory: Any, belief: Any, *, key: PRNGKeyArray | None = None) -> Estimate:
+    """How many bits memories [N, m] and beliefs [N, d] share; a belief may also be a set of particles, [N, M, d].
+
+    NumPy, JAX and PyTorch arrays will do, on any device. One row is one pair, and pairs should be independent of each
+    other: one step of each episode. Some thousand pairs are needed, and a minute or two on one core. Without a key the
+    same arrays always give the same number. In the field `shuffled` stands what the same estimator says of the same
+    samples with their pairs broken up.
+    """
+    key_measure, key_shuffle, key_control = jax.random.split(jax.random.key(0) if key is None else key, 3)
+    pair = checked_pair(memory, belief, sets_allowed=True, names=("memory", "belief"))
+    found = Trusted().estimate(key_measure, pair.x, pair.y)
+    shuffled = Trusted().estimate(key_control, pair.x, generator(key_shuffle).permutation(pair.y))
+    return dataclasses.replace(found, shuffled=shuffled)

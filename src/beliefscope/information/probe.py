@@ -1,0 +1,240 @@
+"""A decoder probe: how much of the belief a simple decoder reads off the memory.
+
+`decode(key, memory, belief)` takes memories [N, m] and beliefs, rows of probabilities [N, d] or particle sets [N, M, d]
+(which `histogram` turns into rows of frequencies), fits a softmax decoder on 60 % of the pairs, keeps the epoch that
+was best on another 20 %, and scores it once on the last 20 %. The returned `Decoding` has the scores beside those of
+the baseline, which ignores the memory and always answers the mean belief.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import lax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from beliefscope.errors import is_whole, require
+from beliefscope.information.check import checked_rows
+from beliefscope.information.critics import Layers
+from beliefscope.information.scores import Samples
+from beliefscope.information.seeding import generator
+
+MAX_CELLS = 10_000
+_BATCH_SIZE = 1024
+
+
+class _Settings(NamedTuple):
+    hidden: tuple[int, ...]
+    learning_rate: float  # of Adam at the start; it falls to zero along a cosine
+    steps: int  # whatever the number of samples: few samples need as many as many do
+
+
+# On 10,000 memories of 64 numbers and beliefs of 106: a posterior that is a softmax of the memory is read to 0.001 bits
+# by the linear probe, and 102 codes that lie close together to 0.05 bits; fewer or smaller steps leave the codes mixed.
+_SETTINGS = {"linear": _Settings((), 0.05, 4000), "MLP": _Settings((128, 128), 0.002, 2000)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decoding:
+    """How well the belief b was read off the memory, as means over the held-out pairs; b̂ is what the decoder answers.
+
+    Numbers with another N, M or probe do not compare; nor do those of particle sets with those of probabilities.
+    """
+
+    cross_entropy: float  # −Σ b log2 b̂, bits
+    kl: float  # KL(b‖b̂), bits: the cross-entropy less the entropy of b, 0 where the belief is read exactly
+    total_variation: float  # ½ Σ |b − b̂|, from 0 to 1
+    baseline_cross_entropy: float  # the same three where b̂ is the mean of the training beliefs and one uniform row
+    baseline_kl: float
+    baseline_total_variation: float
+    probe: str
+    num_samples: int  # N, of which 60 % trained
+    num_held_out: int
+    num_particles: int | None  # M, where the beliefs were particle sets
+
+
+class _Scores(NamedTuple):
+    cross_entropy: float
+    kl: float
+    total_variation: float
+
+
+def decode(key: PRNGKeyArray, memory: Any, belief: Any, *, probe: Literal["linear", "MLP"] = "linear") -> Decoding:
+    """Fit the probe, memory [N, m] → belief [N, d] or [N, M, d], and score it on pairs that it has not seen.
+
+    "linear" is multinomial logistic regression, "MLP" has two hidden layers of 128 units. Where the
+    memory leaves the belief open, N well above the m·d weights is needed: what is not learnt for want of samples
+    counts as not there.
+    """
+    require(
+        isinstance(probe, str) and probe in _SETTINGS,
+        rule="a probe is 'linear' or 'MLP'",
+        received=probe,
+        advice="begin with 'linear', which says what is there to be read without further computation",
+    )
+    memory, belief = checked_rows("memory", memory, at_least=50), np.asarray(belief)
+    require(
+        belief.ndim in (2, 3),
+        rule="belief has the shape [N, d] or [N, M, d]",
+        received=belief.shape,
+        advice="pass one row of probabilities or one set of particles for each memory",
+    )
+    require(
+        len(memory) == len(belief),
+        rule="memory and belief need the same number of samples, one pair a row",
+        received=(len(memory), len(belief)),
+        advice="pass arrays whose first axes agree",
+    )
+    target = histogram(belief) if belief.ndim == 3 else _checked_probabilities(belief)
+    key_split, key_init, key_epochs = jax.random.split(key, 3)
+    order = generator(key_split).permutation(len(memory))
+    train, choose, held_out = np.split(order, [round(0.6 * len(order)), round(0.8 * len(order))])
+
+    # As if one more training row were uniform: a state that was never seen stays possible, and the logarithm finite.
+    mean = (target[train].sum(axis=0, dtype=np.float64) + 1 / target.shape[1]) / (len(train) + 1)
+    scaled = _standardised(memory, train)
+    trained, chosen = (Samples(jnp.asarray(scaled[i]), jnp.asarray(target[i], jnp.float32)) for i in (train, choose))
+    start = _start(key_init, trained, mean, _SETTINGS[probe])
+    decoder = _fit(key_epochs, start, trained, chosen, _SETTINGS[probe])
+
+    ours = _scores(target[held_out], np.asarray(decoder(jnp.asarray(scaled[held_out]))))
+    theirs = _scores(target[held_out], np.log(mean)[None])
+    return Decoding(
+        **ours._asdict(),
+        **{f"baseline_{name}": score for name, score in theirs._asdict().items()},
+        probe=probe,
+        num_samples=len(memory),
+        num_held_out=len(held_out),
+        num_particles=belief.shape[1] if belief.ndim == 3 else None,
+    )
+
+
+def histogram(sets: Any, *, bins: int = 10) -> Float[np.ndarray, "n cells"]:
+    """Particle sets [N, M, d] as frequencies on a grid that all sets share, in single precision.
+
+    A column of at most two values (an entry of a one-hot code) is divided by value, any other into `bins` equal parts
+    of its range over all particles. Cells into which no particle falls are left out.
+    """
+    require(
+        is_whole(bins) and 1 <= bins <= 1000,
+        rule="the number of bins of a column is a whole number from 1 to 1000",
+        received=bins,
+        advice="10 bins show where the particles are without most cells standing empty",
+    )
+    sets = np.asarray(sets)
+    require(
+        sets.ndim == 3 and sets.size > 0,
+        rule="particle sets have the shape [N, M, d], at least one particle each",
+        received=sets.shape,
+        advice="put the samples on the first axis, the particles on the second and their coordinates on the third",
+    )
+    # A check of rows reads sets too, once each is flattened.
+    sets = checked_rows("sets", sets.reshape(len(sets), -1), at_least=1).reshape(sets.shape)
+    cell, num_cells = np.zeros(sets.shape[:2], np.int64), 1
+    for column in np.moveaxis(sets, -1, 0):
+        part, num_parts = _parts(column, bins)
+        # Numbered anew after each column, so that the numbers stay small however many columns there are.
+        cell, num_cells = _numbered_anew(cell * num_parts + part, num_cells * num_parts)
+        require(
+            num_cells <= MAX_CELLS,
+            rule=f"the particles fall into at most {MAX_CELLS} cells",
+            received=f"{num_cells} or more",
+            advice="use fewer bins, or keep only the columns that matter",
+        )
+    frequencies = np.empty((len(sets), num_cells), np.float32)
+    for chunk in np.array_split(np.arange(len(sets)), -(-len(sets) // 1000)):  # counts are wide: not all at once
+        flat = cell[chunk] + num_cells * np.arange(len(chunk))[:, None]
+        counts = np.bincount(flat.ravel(), minlength=len(chunk) * num_cells)
+        frequencies[chunk] = counts.reshape(len(chunk), num_cells) / sets.shape[1]
+    return frequencies
+
+
+def _parts(column: Float[np.ndarray, "n m"], bins: int) -> tuple[Int[np.ndarray, "n m"], int]:
+    """In which part of the column's range each value lies, and how many parts there are."""
+    low, high = float(column.min()), float(column.max())
+    if np.all((column == low) | (column == high)):
+        return (column > low).astype(np.int64), 1 + (high > low)
+    part = (column.astype(np.float64) - low) / (high - low) * bins
+    return np.minimum(part.astype(np.int64), bins - 1), bins
+
+
+def _numbered_anew(cell: Int[np.ndarray, "n m"], num_cells: int) -> tuple[Int[np.ndarray, "n m"], int]:
+    """The cells that occur, numbered from 0 in the same order, and how many they are."""
+    occupied = np.zeros(num_cells, bool)
+    occupied[cell] = True
+    return (np.cumsum(occupied) - 1)[cell], int(occupied.sum())
+
+
+def _checked_probabilities(belief: Any) -> Float[np.ndarray, "n d"]:
+    rows = checked_rows("belief", belief)
+    sums = rows.sum(axis=1, dtype=np.float64)
+    require(
+        bool(np.all(rows >= 0)) and bool(np.all(np.abs(sums - 1) <= 1e-4)),
+        rule="each belief is a row of probabilities, non-negative and of sum 1",
+        received=f"sums from {sums.min():g} to {sums.max():g}, the smallest entry {rows.min():g}",
+        advice="pass probabilities or particle sets, since the mean and covariance of a Kalman filter are neither",
+    )
+    return rows / sums[:, None]
+
+
+def _standardised(memory: Float[np.ndarray, "n m"], train: Int[np.ndarray, " train"]) -> Float[np.ndarray, "n m"]:
+    """Mean 0 and deviation 1 over the training rows; what is constant there becomes 0."""
+    known = memory[train].astype(np.float64)
+    varies = np.ptp(known, axis=0) > 0  # the deviation of equal numbers is rounding, not always 0
+    scale = np.where(varies, 1 / np.where(varies, known.std(axis=0), 1.0), 0.0)
+    return ((memory - known.mean(axis=0)) * scale).astype(np.float32)
+
+
+def _start(key: PRNGKeyArray, train: Samples, mean: Float[np.ndarray, " d"], settings: _Settings) -> Layers:
+    """A decoder that answers the mean belief: it has nothing to unlearn where the memory says nothing."""
+    layers = Layers(key, (train.x.shape[1], *settings.hidden, len(mean)))
+    last = (jnp.zeros_like(layers.weights[-1]), jnp.asarray(np.log(mean), jnp.float32))
+    return eqx.tree_at(lambda decoder: (decoder.weights[-1], decoder.biases[-1]), layers, last)
+
+
+@partial(jax.jit, static_argnames="settings")
+def _fit(key: PRNGKeyArray, start: Layers, train: Samples, choose: Samples, settings: _Settings) -> Layers:
+    """The decoder after the epoch, the start included, whose cross-entropy on `choose` was least."""
+    number = len(train.x)
+    size = min(_BATCH_SIZE, number)
+    epochs = -(-settings.steps // (number // size))
+    adam = optax.adam(optax.cosine_decay_schedule(settings.learning_rate, epochs * (number // size)))
+
+    def epoch(carry, key_epoch):
+        decoder, state, best, least = carry
+        batches = jax.random.permutation(key_epoch, number)[: number // size * size].reshape(-1, size)
+        step = partial(_step, adam=adam, train=train)
+        decoder, state = lax.scan(step, (decoder, state), batches)[0]
+        loss = _cross_entropy(decoder, choose)
+        best = jax.tree.map(lambda new, old: jnp.where(loss < least, new, old), decoder, best)
+        return (decoder, state, best, jnp.minimum(loss, least)), None
+
+    carry = (start, adam.init(start), start, _cross_entropy(start, choose))  # pyright: ignore[reportArgumentType]
+    return lax.scan(epoch, carry, jax.random.split(key, epochs))[0][2]
+
+
+def _step(carry, batch: Int[Array, " size"], *, adam: optax.GradientTransformation, train: Samples):
+    decoder, state = carry
+    gradient = jax.grad(_cross_entropy)(decoder, Samples(train.x[batch], train.y[batch]))
+    updates, state = adam.update(gradient, state)
+    return (eqx.apply_updates(decoder, updates), state), None
+
+
+def _cross_entropy(decoder: Layers, samples: Samples) -> Float[Array, ""]:
+    return jnp.mean(optax.softmax_cross_entropy(decoder(samples.x), samples.y))
+
+
+def _scores(belief: Float[np.ndarray, "n d"], logits: Float[np.ndarray, "#n d"]) -> _Scores:
+    """In double precision. Log-softmax needs no floor: finite logits give finite bits, however unlikely the state."""
+    belief, logits = belief.astype(np.float64), logits.astype(np.float64)
+    logits = logits - logits.max(axis=1, keepdims=True)
+    log_answer = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    cross_entropy = -np.mean(np.sum(belief * log_answer, axis=1)) / np.log(2)
+    entropy = -np.mean(np.sum(belief * np.log(np.where(belief > 0, belief, 1.0)), axis=1)) / np.log(2)
+    total_variation = np.mean(np.sum(np.abs(belief - np.exp(log_answer)), axis=1)) / 2
+    return _Scores(float(cross_entropy), float(cross_entropy - entropy), float(total_variation))

@@ -1,0 +1,197 @@
+"""The estimator for one's own data: no critic scores a pair that it has seen, and each score is a mean of four.
+
+Arrays are cut into five folds; critics trained on four of them score the fifth, and the bits are the mean over folds.
+Columns become normal scores, sets become vectors of means. Critics are separable, so that a batch contrasts each
+x with every y of the batch (InfoNCE in both directions), and what is reported is the bound of Donsker and Varadhan on
+pairs that were not trained on, with every x against every y of another pair: all shuffles there are.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import lax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from beliefscope.errors import is_whole, require
+from beliefscope.fast_keys import fast_key
+from beliefscope.information.bootstrap import bootstrap_error
+from beliefscope.information.bounds import DonskerVaradhan
+from beliefscope.information.check import Pair, checked_pair
+from beliefscope.information.each import on_each
+from beliefscope.information.interface import Estimate, no_information
+from beliefscope.information.normal_scores import normal_scores
+from beliefscope.information.scores import Samples, Scores
+from beliefscope.information.separable import Codes, SeparableCritic, decayed, table
+from beliefscope.information.set_features import set_features
+
+_FOLDS = 5
+_MEMBERS = 4  # critics of a fold, whose scores are averaged
+_EPOCHS = 40
+_BATCH = 256
+_ROWS = 250  # of a table of scores at a time, which bounds the memory
+_RATE, _DECAY, _AVERAGE = 5e-3, 0.5, 0.98  # of AdamW, its weight decay, and of the moving average of the weights
+_FACTORS = np.arange(0, 2.05, 0.1)  # by which the scores may be multiplied; 0 is a critic that knows nothing
+_LEAST = 1000  # samples
+
+
+class _Parts(NamedTuple):
+    """The rows that train, that choose, and that are scored."""
+
+    train: Int[Array, " train"]
+    choose: Int[Array, " choose"]
+    judge: Int[Array, " judge"]
+
+
+@dataclass(frozen=True)
+class Trusted:
+    """Calibrated on data of known information (docs/calibration.md); no setting is left to its user."""
+
+    name = "trusted"
+
+    def estimate(self, key: PRNGKeyArray, x: Any, y: Any) -> Estimate:
+        """The information between x [N, dx] and y [N, dy] or [N, M, dy]."""
+        pair = checked_pair(x, y, sets_allowed=True)
+        _check_number(len(pair.x))
+        key_folds, key_fit = jax.random.split(fast_key(key))
+        order = np.asarray(jax.random.permutation(key_folds, len(pair.x)))
+        # All folds are of one size, so that they are one program; at most four pairs are not scored.
+        folds = order[: len(order) // _FOLDS * _FOLDS].reshape(_FOLDS, -1)
+        rest = [np.concatenate([folds[other] for other in range(_FOLDS) if other != fold]) for fold in range(_FOLDS)]
+        parts = [_parts(rows, fold, one_in=8) for rows, fold in zip(rest, folds, strict=True)]
+        # The marginals of all pairs make the scale; which x belongs to which y plays no part in it.
+        return self._estimate(key_fit, pair, pair, parts)
+
+    def estimate_sampler(
+        self, key: PRNGKeyArray, sample: Callable[[PRNGKeyArray, int], tuple[Any, Any]], *, num_samples: int
+    ) -> Estimate:
+        """From a source of pairs, `sample(key, n) -> x, y`: N train, a fifth of them chooses, N fresh are scored."""
+        require(
+            is_whole(num_samples),
+            rule="the number of samples is a whole number",
+            received=num_samples,
+            advice="the paper uses 10000",
+        )
+        _check_number(num_samples)
+        key_train, key_fresh, key_fit = jax.random.split(fast_key(key), 3)
+        both = [checked_pair(*sample(key, num_samples), sets_allowed=True) for key in (key_train, key_fresh)]
+        pair = Pair(*(np.concatenate(part) for part in zip(*both, strict=True)))
+        parts = [_parts(np.arange(num_samples), np.arange(num_samples, 2 * num_samples), one_in=5)]
+        return self._estimate(key_fit, pair, both[0], parts)
+
+    def _estimate(self, key: PRNGKeyArray, pair: Pair, reference: Pair, parts: list[_Parts]) -> Estimate:
+        number, particles = sum(len(part.judge) for part in parts), pair.y.shape[1] if pair.y.ndim == 3 else None
+        ceiling = float(np.log2(number))
+        if (pair.x == pair.x[0]).all() or (pair.y == pair.y[0]).all():
+            return no_information(number, particles, self.name, ceiling)
+        x, y = (_prepared(*two) for two in zip(pair, reference, strict=True))
+        stacked: _Parts = jax.tree.map(lambda *rows: jnp.stack(rows), *parts)
+        found, curves = _measure(key, Samples(x, y), stacked)
+        scores = [Scores(*fold) for fold in zip(*map(np.asarray, found), strict=True)]
+        value = jax.jit(DonskerVaradhan().bits)
+        return Estimate(
+            bits=float(np.mean([value(fold) for fold in scores])),
+            standard_error=bootstrap_error(value, scores),
+            num_samples=number,
+            num_particles=particles,
+            estimator=self.name,
+            ceiling=ceiling,
+            curve=np.asarray(curves).mean(axis=(0, 1)),
+        )
+
+
+def _check_number(number: int) -> None:
+    require(
+        number >= _LEAST,
+        rule=f"the trusted estimate needs at least {_LEAST} pairs",
+        received=number,
+        advice="measure on more pairs, 10000 where possible",
+    )
+
+
+def _parts(rows: Int[np.ndarray, " rest"], judge: Int[np.ndarray, " judge"], *, one_in: int) -> _Parts:
+    choose = len(rows) // one_in
+    return _Parts(*map(jnp.asarray, (rows[choose:], rows[:choose], judge)))
+
+
+def _prepared(values: np.ndarray, reference: np.ndarray) -> Float[Array, "n d"]:
+    if values.ndim == 3:
+        values, reference = set_features(values, reference), set_features(reference, reference)
+    return jnp.asarray(normal_scores(values, reference))
+
+
+@jax.jit
+def _measure(key: PRNGKeyArray, samples: Samples, parts: _Parts) -> tuple[Scores, Float[Array, "folds members epochs"]]:
+    """The scores of every fold, and the bound on the choosing pairs after every epoch of every member."""
+    return on_each(partial(_fold, samples), jax.random.split(key, len(parts.train)), parts)
+
+
+def _fold(samples: Samples, key: PRNGKeyArray, parts: _Parts) -> tuple[Scores, Float[Array, "members epochs"]]:
+    train, choose, judge = (Samples(samples.x[rows], samples.y[rows]) for rows in parts)
+    critics, curves = on_each(lambda key_one: _member(key_one, train, choose), jax.random.split(key, _MEMBERS))
+    factors = jnp.asarray(_FACTORS, jnp.float32)
+    bits = lax.map(lambda factor: DonskerVaradhan().bits(_scores(critics, choose, factor)), factors)
+    return _scores(critics, judge, factors[jnp.argmax(bits)]), curves
+
+
+def _member(key: PRNGKeyArray, train: Samples, choose: Samples) -> tuple[SeparableCritic, Float[Array, " epochs"]]:
+    """One critic: the moving average of its weights after the epoch that was best on the choosing pairs."""
+    key_init, key_epochs = jax.random.split(key)
+    critic = SeparableCritic(key_init, train.x.shape[1], train.y.shape[1])
+    steps = len(train.x) // _BATCH
+    optimiser = _optimiser(_EPOCHS * steps)
+
+    def step(carry, rows):
+        critic, state, average = carry
+        gradient = jax.grad(_loss)(critic, Samples(train.x[rows], train.y[rows]))
+        updates, state = optimiser.update(gradient, state, critic)
+        critic = eqx.apply_updates(critic, updates)
+        average = jax.tree.map(lambda old, new: _AVERAGE * old + (1 - _AVERAGE) * new, average, critic)
+        return (critic, state, average), None
+
+    def epoch(carry, key_epoch):
+        learning, best, best_bits = carry
+        rows = jax.random.permutation(key_epoch, len(train.x))[: steps * _BATCH].reshape(steps, _BATCH)
+        learning, _ = lax.scan(step, learning, rows)
+        average = learning[2]
+        alone = jax.tree.map(lambda leaf: leaf[None], average)
+        bits = DonskerVaradhan().bits(_scores(alone, choose, jnp.asarray(1.0)))
+        best = jax.tree.map(lambda new, old: jnp.where(bits > best_bits, new, old), average, best)
+        return (learning, best, jnp.maximum(bits, best_bits)), bits
+
+    start = (critic, optimiser.init(critic), critic)  # pyright: ignore[reportArgumentType]
+    (_, best, _), curve = lax.scan(epoch, (start, critic, jnp.asarray(-jnp.inf)), jax.random.split(key_epochs, _EPOCHS))
+    return best, curve
+
+
+def _optimiser(steps: int) -> optax.GradientTransformation:
+    rate = optax.cosine_decay_schedule(_RATE, steps)
+    return optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=_DECAY, mask=decayed))
+
+
+def _loss(critic: SeparableCritic, batch: Samples) -> Float[Array, ""]:
+    """InfoNCE in both directions: which y belongs to an x, and which x to a y."""
+    scores = table(critic.read_x(batch.x), critic.read_y(batch.y))
+    rows, columns = (jnp.mean(jax.nn.logsumexp(scores, axis=axis)) for axis in (0, 1))
+    return (rows + columns) / 2 - jnp.mean(jnp.diagonal(scores))
+
+
+def _scores(critics: SeparableCritic, samples: Samples, factor: Float[Array, ""]) -> Scores:
+    """`factor` times the mean over the critics, a leading axis; for each x the log mean e^T over all other y."""
+    x, y = jax.vmap(lambda critic: (critic.read_x(samples.x), critic.read_y(samples.y)))(critics)
+    number = len(samples.x)
+
+    def row(place: Int[Array, ""], x_here: Codes) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        scores = factor * jnp.mean(jax.vmap(table)(jax.tree.map(lambda leaf: leaf[:, None], x_here), y), axis=0)[0]
+        others = jnp.where(jnp.arange(number) == place, -jnp.inf, scores)
+        return scores[place], jax.nn.logsumexp(others) - np.log(number - 1)
+
+    by_row = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), x)
+    joint, product = lax.map(lambda at: row(*at), (jnp.arange(number), by_row), batch_size=min(_ROWS, number))
+    return Scores(joint, product[None])
