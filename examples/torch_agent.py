@@ -73,10 +73,10 @@ def measure(name: str, agent: GRUAgent, maze: TMaze) -> None:
     print(f"\n{name} GRU: mean return {played.returns.mean():.2f}")
     # No memory can share more with the belief than the belief holds. The agents differ here too: each is measured
     # along its own episodes, and who wanders about at the entrance has less to keep in mind than who walks the maze.
-    print(f"  in the belief            {discrete_entropy(pairs.belief).bits:5.2f} bits")
-    print(f"  of these in the memory   {shared.bits:5.2f} ± {shared.standard_error:.2f} ({shared.estimator})")
-    # The control: memories dealt to the wrong beliefs share nothing. What the estimator says of them is its error.
-    print(f"  memories shuffled        {shared.shuffled.bits:5.2f} ± {shared.shuffled.standard_error:.2f}")
+    print(f"  in the belief           {discrete_entropy(pairs.belief).bits:.2f} bits")
+    # Beside it stands the control: memories dealt to the wrong beliefs share nothing, and what the estimator says of
+    # them is its own error.
+    print(f"  of these in the memory  {shared}")
 
 
 def main() -> None:

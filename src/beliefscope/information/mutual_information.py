@@ -6,6 +6,7 @@ from typing import Any
 import jax
 from jaxtyping import PRNGKeyArray
 
+from beliefscope.fast_keys import fast_key
 from beliefscope.information.check import checked_pair
 from beliefscope.information.interface import Estimate
 from beliefscope.information.seeding import generator
@@ -20,7 +21,7 @@ def mutual_information(memory: Any, belief: Any, *, key: PRNGKeyArray | None = N
     same arrays always give the same number. In the field `shuffled` stands what the same estimator says of the same
     samples with their pairs broken up.
     """
-    key_measure, key_shuffle, key_control = jax.random.split(jax.random.key(0) if key is None else key, 3)
+    key_measure, key_shuffle, key_control = jax.random.split(fast_key(jax.random.key(0) if key is None else key), 3)
     pair = checked_pair(memory, belief, sets_allowed=True, names=("memory", "belief"))
     found = Trusted().estimate(key_measure, pair.x, pair.y)
     shuffled = Trusted().estimate(key_control, pair.x, generator(key_shuffle).permutation(pair.y))

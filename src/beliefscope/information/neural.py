@@ -49,7 +49,8 @@ class NeuralEstimator:
         pairs = [checked_pair(x, y, sets_allowed=True) for x, y in zip(xs, ys, strict=True)]
         self._check(pairs)
         xs, ys = ([jnp.asarray(part, jnp.float32) for part in parts] for parts in zip(*pairs, strict=True))
-        scores, curves = _measure(self, jnp.stack([fast_key(key) for key in keys]), jnp.stack(xs), jnp.stack(ys))
+        with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
+            scores, curves = _measure(self, jnp.stack([fast_key(key) for key in keys]), jnp.stack(xs), jnp.stack(ys))
         joint, product = map(np.asarray, scores)
         return [self._report(*one) for one in zip(pairs, joint, product, np.asarray(curves), strict=True)]
 

@@ -19,7 +19,8 @@ _CHUNK = 500  # sets at a time, which bounds the memory
 def set_features(sets: Float[np.ndarray, "n m d"], reference: Float[np.ndarray, "k m d"]) -> Float[np.ndarray, "n f"]:
     """One vector for each set, its coordinates in units of the reference's deviation."""
     particles = reference.reshape(-1, reference.shape[-1])
-    mean, deviation = particles.mean(axis=0), particles.std(axis=0)
+    # In double precision: NumPy adds up ten million rows one by one, and in single precision the sum comes to a halt.
+    mean, deviation = particles.mean(axis=0, dtype=np.float64), particles.std(axis=0, dtype=np.float64)
     scale = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0)
     return np.asarray(_features(jnp.asarray(sets, jnp.float32), *(jnp.asarray(a, jnp.float32) for a in (mean, scale))))
 

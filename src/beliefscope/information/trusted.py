@@ -33,8 +33,8 @@ from beliefscope.information.set_features import set_features
 
 _FOLDS = 5
 _MEMBERS = 4  # critics of a fold, whose scores are averaged
-_EPOCHS = 40
 _BATCH = 256
+_STEPS = 1080  # at least, in at least 40 epochs: few samples need as many steps as many do
 _ROWS = 250  # of a table of scores at a time, which bounds the memory
 _RATE, _DECAY, _AVERAGE = 5e-3, 0.5, 0.98  # of AdamW, its weight decay, and of the moving average of the weights
 _FACTORS = np.arange(0, 2.05, 0.1)  # by which the scores may be multiplied; 0 is a critic that knows nothing
@@ -81,6 +81,13 @@ class Trusted:
         _check_number(num_samples)
         key_train, key_fresh, key_fit = jax.random.split(fast_key(key), 3)
         both = [checked_pair(*sample(key, num_samples), sets_allowed=True) for key in (key_train, key_fresh)]
+        numbers = [len(pair.x) for pair in both]
+        require(
+            numbers == [num_samples, num_samples],
+            rule=f"sample(key, {num_samples}) returns {num_samples} pairs",
+            received=numbers,
+            advice="return as many pairs as are asked for",
+        )
         pair = Pair(*(np.concatenate(part) for part in zip(*both, strict=True)))
         parts = [_parts(np.arange(num_samples), np.arange(num_samples, 2 * num_samples), one_in=5)]
         return self._estimate(key_fit, pair, both[0], parts)
@@ -92,7 +99,8 @@ class Trusted:
             return no_information(number, particles, self.name, ceiling)
         x, y = (_prepared(*two) for two in zip(pair, reference, strict=True))
         stacked: _Parts = jax.tree.map(lambda *rows: jnp.stack(rows), *parts)
-        found, curves = _measure(key, Samples(x, y), stacked)
+        with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
+            found, curves = _measure(key, Samples(x, y), stacked)
         scores = [Scores(*fold) for fold in zip(*map(np.asarray, found), strict=True)]
         value = jax.jit(DonskerVaradhan().bits)
         return Estimate(
@@ -145,7 +153,8 @@ def _member(key: PRNGKeyArray, train: Samples, choose: Samples) -> tuple[Separab
     key_init, key_epochs = jax.random.split(key)
     critic = SeparableCritic(key_init, train.x.shape[1], train.y.shape[1])
     steps = len(train.x) // _BATCH
-    optimiser = _optimiser(_EPOCHS * steps)
+    epochs = max(40, -(-_STEPS // steps))
+    optimiser = _optimiser(epochs * steps)
 
     def step(carry, rows):
         critic, state, average = carry
@@ -166,7 +175,7 @@ def _member(key: PRNGKeyArray, train: Samples, choose: Samples) -> tuple[Separab
         return (learning, best, jnp.maximum(bits, best_bits)), bits
 
     start = (critic, optimiser.init(critic), critic)  # pyright: ignore[reportArgumentType]
-    (_, best, _), curve = lax.scan(epoch, (start, critic, jnp.asarray(-jnp.inf)), jax.random.split(key_epochs, _EPOCHS))
+    (_, best, _), curve = lax.scan(epoch, (start, critic, jnp.asarray(-jnp.inf)), jax.random.split(key_epochs, epochs))
     return best, curve
 
 

@@ -1,0 +1,185 @@
+"""How long measuring takes: MINE beside PyTorch, many fits in one program, pairs. Prints tables; asserts nothing.
+
+    python benchmarks/information.py              the three parts below: ten minutes on two cores
+    python benchmarks/information.py fit          one MINE fit against PyTorch's (pip install torch==2.13.0)
+    python benchmarks/information.py batch        16 fits in one program against 16 single ones
+    python benchmarks/information.py pairs        10,000 pairs of memory and belief, compilation apart
+    python benchmarks/information.py gpu          fits and pairs on a GPU, one and twenty at a time
+    python benchmarks/information.py --tiny ...   the same with sizes at which the numbers mean nothing
+
+A fit is all of `estimate`: checks, epochs, the choice among them, fresh pairs, bootstrap. Alternatives take turns,
+round after round; ratios are medians over the rounds. Compilation is what the first call takes beyond the others.
+"""
+
+import argparse
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from beliefscope.agent import QNetwork
+from beliefscope.agent.cells import GRU
+from beliefscope.belief import ExactFilter, Filter, filter_of_paper
+from beliefscope.information.bounds import DonskerVaradhan
+from beliefscope.information.fit import FitSettings
+from beliefscope.information.neural import NeuralEstimator
+from beliefscope.pairs import sample_pairs
+from beliefscope.pomdp import POMDP, MountainHike, TMaze
+
+MEMORY, BELIEF = 64, 106  # two GRU layers of 32 units, the states of a T-Maze of L = 50
+
+
+class Sizes(NamedTuple):
+    """The sizes of the paper, fewer epochs where alternatives take turns."""
+
+    rows: int = 20_000  # half of them to judge on
+    particles: int = 1000
+    pairs: int = 10_000
+    fits: int = 16
+    fits_on_gpu: int = 20
+    epochs: int = 200
+    epochs_in_turn: int = 20
+    epochs_in_batch: int = 5
+    rounds: int = 5
+
+
+TINY = Sizes(2600, particles=5, pairs=10, fits=2, fits_on_gpu=2, epochs=2, epochs_in_turn=1, epochs_in_batch=1)
+
+
+def mine(epochs: int) -> NeuralEstimator:
+    """`MINE()` with other epochs."""
+    return NeuralEstimator(DonskerVaradhan(), FitSettings(epochs=epochs))
+
+
+def dependent(seed: int, rows: int, *shape: int) -> tuple[np.ndarray, np.ndarray]:
+    """Normal x [rows, 64] and y [rows, *shape] that share some columns."""
+    draw = np.random.default_rng(seed)
+    x, y = (draw.normal(size=(rows, *size)).astype(np.float32) for size in ((MEMORY,), shape))
+    y[..., :2] += x[:, :2].reshape(rows, *[1] * (len(shape) - 1), 2)
+    return x, y
+
+
+def seconds_of(program: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    jax.block_until_ready(program())
+    return time.perf_counter() - start
+
+
+def in_turn(programs: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """The seconds of each program in each round."""
+    taken = {name: [] for name in programs}
+    for _ in range(rounds):
+        for name, program in programs.items():
+            taken[name].append(seconds_of(program))
+    return taken
+
+
+def against_torch(sizes: Sizes) -> None:
+    import torch  # pyright: ignore[reportMissingImports]
+    import torch_mine
+
+    x, y = dependent(0, sizes.rows, BELIEF)
+    tensors = torch.as_tensor(x), torch.as_tensor(y)
+
+    def ours(epochs: int) -> object:
+        return mine(epochs).estimate(jax.random.key(0), x, y)
+
+    def in_torch(epochs: int, threads: int) -> object:
+        torch.set_num_threads(threads)
+        return torch_mine.mine(*tensors, epochs=epochs)
+
+    print(f"\nOne MINE fit, {sizes.rows} rows of {MEMORY} and {BELIEF} columns: seconds")
+    heads = ("compile", "ours", "torch, 1 thread", "torch, 2 threads", "best torch/ours")
+    print(" " * 24 + "".join(f"{head:>18}" for head in heads))
+    in_torch(1, 2)
+    for epochs, rounds in ((sizes.epochs_in_turn, sizes.rounds), (sizes.epochs, 1)):
+        first = seconds_of(partial(ours, epochs))
+        torches = {f"torch {threads}": partial(in_torch, epochs, threads) for threads in (1, 2)}
+        taken = in_turn({"ours": partial(ours, epochs), **torches}, rounds)
+        ratio = statistics.median(min(torch) / ours for ours, *torch in zip(*taken.values(), strict=True))
+        middle = [statistics.median(value) for value in taken.values()]
+        row = (first - middle[0], *middle, ratio)
+        label = f"{epochs} epochs, {rounds} rounds"
+        print(f"  {label:<22}" + "".join(f"{value:>18.2f}" for value in row), flush=True)
+
+
+def fits_in_a_batch(sizes: Sizes) -> None:
+    estimator, numbers = mine(sizes.epochs_in_batch), range(sizes.fits)
+    xs, ys = zip(*(dependent(number, sizes.rows, BELIEF) for number in numbers), strict=True)
+    keys = [jax.random.key(number) for number in numbers]
+    programs = {
+        "together": lambda: estimator.estimate_each(keys, xs, ys),
+        "single": lambda: [estimator.estimate(*one) for one in zip(keys, xs, ys, strict=True)],
+    }
+    together, single = (program() for program in programs.values())
+    same = [estimate.bits for estimate in together] == [estimate.bits for estimate in single]
+    taken = in_turn(programs, 3)
+    ratio = statistics.median(many / one for many, one in zip(*taken.values(), strict=True))
+    print(f"\n{sizes.fits} MINE fits of {sizes.epochs_in_batch} epochs: seconds")
+    print(f"{'in one program':>16}{'one by one':>16}{'ratio':>8}{'same bits':>12}")
+    middle = (statistics.median(value) for value in taken.values())
+    print("".join(f"{value:>16.2f}" for value in middle) + f"{ratio:>8.3f}{'yes' if same else 'no':>12}", flush=True)
+
+
+def untrained(pomdp: POMDP) -> QNetwork:
+    sizes = {"observation_size": pomdp.observation_size, "num_actions": pomdp.num_actions}
+    return QNetwork(jax.random.key(0), GRU, **sizes, hidden_size=MEMORY // 2, num_layers=2)
+
+
+def sampling(sizes: Sizes) -> None:
+    maze, hike = TMaze(50), MountainHike()
+    particles = filter_of_paper(hike, num_particles=sizes.particles)
+    cases: dict[str, tuple[POMDP, Filter]] = {
+        "T-Maze L = 50, exact": (maze, ExactFilter(maze)),
+        f"Mountain Hike, M = {sizes.particles}": (hike, particles),
+    }
+    print(f"\n{sizes.pairs} pairs of untrained GRU agents (mean t of horizon / 2: episodes as long as can be): seconds")
+    heads = ("compile", "run", "together", "pairs/s", "mean t", "horizon")
+    print(" " * 26 + "".join(f"{head:>10}" for head in heads))
+    for name, (pomdp, filter) in cases.items():
+        agent, taken, mean_time = untrained(pomdp), [], 0.0
+        for seed in range(2):
+            start = time.perf_counter()
+            key = jax.random.key(seed)
+            pairs = jax.block_until_ready(sample_pairs(key, agent, pomdp, filter, num_samples=sizes.pairs))
+            taken.append(time.perf_counter() - start)
+            mean_time = float(np.mean(pairs.time))
+        first, run = taken
+        row = (first - run, run, first, sizes.pairs / run, mean_time, pomdp.horizon)
+        print(f"  {name:<24}" + "".join(f"{value:>10.2f}" for value in row), flush=True)
+
+
+def on_gpu(sizes: Sizes) -> None:
+    print(f"\nMINE fits of {sizes.epochs} epochs, {sizes.rows} rows: seconds")
+    print(f"  {'':<30}" + "".join(f"{head:>10}" for head in ("compile", "run", "per fit")))
+    kinds = {f"vectors of {BELIEF}": (BELIEF,), f"sets of {sizes.particles}": (sizes.particles, 2)}
+    for name, shape in kinds.items():
+        x, y = dependent(0, sizes.rows, *shape)
+        for fits in (1, sizes.fits_on_gpu):
+            keys = list(jax.random.split(jax.random.key(0), fits))
+            measure = partial(mine(sizes.epochs).estimate_each, keys, [x] * fits, [y] * fits)
+            first, run = seconds_of(measure), seconds_of(measure)
+            row = (first - run, run, run / fits)
+            print(f"  {name + f', {fits} at once':<30}" + "".join(f"{value:>10.2f}" for value in row), flush=True)
+    sampling(sizes)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = {"fit": against_torch, "batch": fits_in_a_batch, "pairs": sampling, "gpu": on_gpu}
+    parser.add_argument("part", nargs="?", choices=list(parts), help="all but gpu if none is named")
+    parser.add_argument("--tiny", action="store_true", help="to see that everything runs")
+    arguments = parser.parse_args()
+    device, sizes = jax.devices()[0], TINY if arguments.tiny else Sizes()
+    print(f"JAX {jax.__version__}, Python {platform.python_version()}, {device.platform}: {device.device_kind}")
+    for part in [arguments.part] if arguments.part else ("fit", "batch", "pairs"):
+        parts[part](sizes)
+
+
+if __name__ == "__main__":
+    main()
