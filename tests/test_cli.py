@@ -2,6 +2,7 @@
 
 import pytest
 
+from beliefscope import RunFolder, TMaze, TrainingSpec
 from beliefscope.cli import main
 
 
@@ -33,6 +34,32 @@ def test_wrong_values_get_one_sentence(arguments, words, tmp_path, capsys):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("nowhere", "a run is a folder with a spec.json, DIR/runs/<id>, but got 'nowhere'"),
+        ("nowhere --epsilon 2", "epsilon lies in [0, 1], but got 2.0"),
+        ("nowhere --num-samples 5", "num_samples is a whole number of at least 2000, but got 5"),
+        ("nowhere --num-particles 0", "num_particles is a whole number of at least 1, but got 0"),
+    ],
+)
+def test_what_cannot_be_measured_gets_one_sentence(arguments, words, capsys):
+    assert main(["measure", *arguments.split()]) == 2
+    printed = capsys.readouterr().err
+    assert words in printed
+    assert printed.count("\n") == 1
+
+
+def test_a_run_without_networks_or_under_another_name_gets_one_sentence(tmp_path, capsys):
+    spec = TrainingSpec(pomdp=TMaze(3))
+    RunFolder(tmp_path, spec).open()
+    assert main(["measure", str(tmp_path / "runs" / spec.id)]) == 2
+    assert "measured are networks that are stored" in capsys.readouterr().err
+    renamed = (tmp_path / "runs" / spec.id).rename(tmp_path / "runs" / "mine")
+    assert main(["measure", str(renamed)]) == 2
+    assert f"is named runs/{spec.id}" in capsys.readouterr().err
+
+
 def test_a_file_in_the_place_of_the_folder_gets_one_sentence(tmp_path, capsys):
     (tmp_path / "taken").write_text("")
     assert main(["train", "t-maze", "--out", str(tmp_path / "taken")]) == 2
@@ -55,7 +82,7 @@ def test_unknown_words_and_missing_ones_end_with_status_2_and_say_what_was_expec
     assert "--help" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", ["--help", "train --help", "train t-maze --help"])
+@pytest.mark.parametrize("arguments", ["--help", "train --help", "train t-maze --help", "measure --help"])
 def test_help_teaches(arguments, capsys):
     with pytest.raises(SystemExit, match="0"):
         main(arguments.split())

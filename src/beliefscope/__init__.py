@@ -8,6 +8,7 @@ beliefs, and `beliefscope.information` says how many bits the two share.
 from beliefscope.agent import BRC, DRQN, GRU, LSTM, MGU, NBRC, QNetwork, RunFolder, TrainingSpec, train
 from beliefscope.belief import ExactFilter, KalmanFilter, ParticleFilter, ProductFilter, filter_of_paper, run_filter
 from beliefscope.information import mutual_information
+from beliefscope.measurement import MeasurementSpec, measure
 from beliefscope.pairs import pairs_from_trajectories, play, sample_pairs
 from beliefscope.pomdp import (
     POMDP,
@@ -35,6 +36,7 @@ __all__ = [
     "ExactFilter",
     "Irrelevant",
     "KalmanFilter",
+    "MeasurementSpec",
     "MountainHike",
     "ParticleFilter",
     "ProductFilter",
@@ -48,6 +50,7 @@ __all__ = [
     "classic",
     "filter_of_paper",
     "maximal_return",
+    "measure",
     "mutual_information",
     "pairs_from_trajectories",
     "play",

@@ -7,7 +7,7 @@ logarithm is the `carry`; evaluating never touches it.
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ LN2 = math.log(2)
 START = -jnp.inf  # the carry before the first batch
 
 
+@runtime_checkable
 class Bound(Protocol):
     """One way to bound the information from below, or nearly so."""
 

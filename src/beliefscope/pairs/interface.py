@@ -15,5 +15,6 @@ class Pairs(NamedTuple):
     time: Int[Array, " n"]  # t
     observation: Float[Array, "n observation"]  # o_t as the network reads it
     recent: Float[Array, "n recent"]  # (a_{t-1}, o_t) and the seven before it, newest first, zeros before the start
+    replayed: Float[Array, "n other"] | None  # the memory of another agent along the same histories, where one is given
     health: PyTree  # how far each belief can be trusted
     returns: Float[Array, " n"] | None  # the episode's discounted return, where it is known

@@ -82,6 +82,7 @@ def _pairs(
         time=times,
         observation=inputs[jnp.arange(number), times, pomdp.num_actions :],
         recent=jax.vmap(last_inputs)(inputs, times),
+        replayed=None,
         health=jax.vmap(filter.health)(beliefs),
         returns=None,
     )

@@ -33,10 +33,15 @@ def sample_pairs(
     *,
     num_samples: int,
     epsilon: float = 0.0,
+    replay: RecurrentAgent | None = None,
 ) -> Pairs:
-    """N = `num_samples` pairs from as many episodes of the ε-greedy policy."""
+    """N = `num_samples` pairs from as many episodes of the ε-greedy policy.
+
+    `replay` is an agent that does not act but reads the same histories, the same network before training say.
+    """
     check_pomdp_type(pomdp)
-    for name, given, kind in (("agent", agent, RecurrentAgent), ("filter", filter, Filter)):
+    asked = [("agent", agent, RecurrentAgent), ("filter", filter, Filter)]
+    for name, given, kind in asked + [("replayed agent", replay, RecurrentAgent)] * (replay is not None):
         require(
             isinstance(given, kind) and not isinstance(given, type),
             rule=f"the {name} is a {kind.__name__}",
@@ -55,7 +60,8 @@ def sample_pairs(
         received=epsilon,
         advice="0 is the greedy policy",
     )
-    pairs = _sample(key, agent, pomdp, filter, -(-int(num_samples) // _CHUNK), jnp.asarray(float(epsilon)))
+    chunks, rate = -(-int(num_samples) // _CHUNK), jnp.asarray(float(epsilon))
+    pairs = _sample(key, agent, pomdp, filter, chunks, rate, replay)
     return jax.tree.map(lambda leaf: leaf[:num_samples], pairs)
 
 
@@ -67,27 +73,37 @@ def _sample(
     filter: Filter,
     chunks: int,
     epsilon: Float[Array, ""],
+    replay: RecurrentAgent | None,
 ) -> Pairs:
     keys = jax.random.split(fast_key(key), chunks)
-    pairs = lax.map(lambda key_chunk: _sample_chunk(key_chunk, agent, pomdp, filter, epsilon), keys)
+    pairs = lax.map(lambda key_chunk: _sample_chunk(key_chunk, agent, pomdp, filter, epsilon, replay), keys)
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), pairs)
 
 
 def _sample_chunk(
-    key: PRNGKeyArray, agent: RecurrentAgent, pomdp: POMDP, filter: Filter, epsilon: Float[Array, ""]
+    key: PRNGKeyArray,
+    agent: RecurrentAgent,
+    pomdp: POMDP,
+    filter: Filter,
+    epsilon: Float[Array, ""],
+    replay: RecurrentAgent | None,
 ) -> Pairs:
     key_play, key_time, key_filter, key_features = jax.random.split(key, 4)
     played = rollout(key_play, pomdp, EpsilonGreedy(agent, pomdp, epsilon), num_episodes=_CHUNK).trajectory
     times = jax.random.randint(key_time, (_CHUNK,), 0, jnp.maximum(played.lengths, 1))
-    memories = memories_at(agent, pomdp, played.observations, played.actions, times)
+
+    def memory(reader: RecurrentAgent) -> Float[Array, "n memory"]:
+        return jax.vmap(reader.memory_vector)(memories_at(reader, pomdp, played.observations, played.actions, times))
+
     beliefs = beliefs_at(jax.random.split(key_filter, _CHUNK), filter, played.observations, played.actions, times)
     inputs = network_inputs(pomdp, played.observations, played.actions)
     return Pairs(
-        memory=jax.vmap(agent.memory_vector)(memories),
+        memory=memory(agent),
         belief=jax.vmap(filter.features)(jax.random.split(key_features, _CHUNK), beliefs),
         time=times,
         observation=inputs[jnp.arange(_CHUNK), times, pomdp.num_actions :],
         recent=jax.vmap(last_inputs)(inputs, times),
+        replayed=None if replay is None else memory(replay),
         health=jax.vmap(filter.health)(beliefs),
         returns=discounted_return(played.rewards, pomdp.discount),
     )

@@ -1,0 +1,139 @@
+"""Measures the checkpoints of a trained run: `measure(run)` writes one small file for each, and skips those there.
+
+A file `DIR/runs/<id>/measure/<measurement-id>.json` says what was measured and how (episode, ε, N, M, estimator), the
+return of the sampled episodes, the bits with each part of the belief, H(b) and, in deterministic T-Mazes, the exact
+I(h + σξ; b). The first, the middle and the last checkpoint also get the controls.
+"""
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray
+from rich.console import Console
+from rich.progress import Progress
+
+from beliefscope.agent.checkpoint import write_atomic
+from beliefscope.agent.network import QNetwork
+from beliefscope.agent.run_folder import RunFolder
+from beliefscope.belief import filter_of_paper
+from beliefscope.belief.product import ByPart
+from beliefscope.errors import require
+from beliefscope.information import Estimate, decode, discrete_entropy
+from beliefscope.measurement.controls import controls, given_time
+from beliefscope.measurement.exact import can_enumerate, exact_information, visited_atoms
+from beliefscope.measurement.measurement_spec import MeasurementSpec
+from beliefscope.pairs import sample_pairs
+
+Record = dict[str, Any]
+
+
+def measure(
+    run: RunFolder, spec: MeasurementSpec | None = None, *, episodes: Sequence[int] | None = None
+) -> list[Record]:
+    """The records of the checkpoints after so many episodes each, by default all that are stored."""
+    spec, stored = spec or MeasurementSpec(), run.checkpoints()
+    asked = stored if episodes is None else sorted(set(episodes))
+    require(
+        bool(stored) and set(asked) <= set(stored),
+        rule="measured are networks that are stored",
+        received=f"{list(asked)} of {stored}",
+        advice="train the run first, or choose among those",
+    )
+    # Which get controls does not depend on what is asked for, or the same command in two parts would differ.
+    thorough = {stored[0], stored[len(stored) // 2], stored[-1]}
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal) as bar:
+        return [
+            _measured(run, spec, episode, with_controls=episode in thorough)
+            for episode in bar.track(asked, description=f"{run.spec.id}, checkpoints")
+        ]
+
+
+def _measured(run: RunFolder, spec: MeasurementSpec, episode: int, *, with_controls: bool) -> Record:
+    """From the file if it is there, else measured and written."""
+    name = spec.id(episode, with_controls=with_controls)
+    file = run.path / "measure" / f"{name}.json"
+    if file.exists():
+        try:
+            return json.loads(file.read_text())
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{file} holds one JSON object, but it cannot be read ({error}); delete it and measure again."
+            ) from error
+    record = _measure(jax.random.key(int(name[:8], 16)), run, spec, episode, with_controls=with_controls)
+    write_atomic(file, (json.dumps(record, indent=1, allow_nan=False) + "\n").encode())
+    return record
+
+
+def _measure(key: PRNGKeyArray, run: RunFolder, spec: MeasurementSpec, episode: int, *, with_controls: bool) -> Record:
+    key_pairs, key_fit, key_controls, key_decode, key_exact = jax.random.split(key, 5)
+    network, pomdp = run.network(episode), run.spec.pomdp
+    filter = filter_of_paper(pomdp, run.spec.learner.variant, num_particles=spec.num_particles)
+    pairs = sample_pairs(
+        key_pairs,
+        network,
+        pomdp,
+        filter,
+        num_samples=spec.num_rows,
+        epsilon=spec.epsilon,
+        replay=run.network(0) if with_controls else None,
+    )
+    estimator = spec.build()
+    record: Record = {
+        "episode": episode,
+        **dataclasses.asdict(spec),
+        "return": float(np.mean(np.asarray(pairs.returns))),
+    }
+    for part, belief in _parts(pairs.belief).items():
+        found = estimator.estimate(key_fit, pairs.memory, belief)
+        record[part] = {**_written(found), "entropy": _entropy(belief)}
+        if with_controls:
+            others = controls(key_controls, estimator, pairs, belief, horizon=pomdp.horizon)
+            record[part]["controls"] = {name: _written(other) for name, other in others.items()}
+            record[part]["given time"] = given_time(others)
+            record[part]["decoded"] = _decoded(key_decode, pairs.memory, belief, part)
+    if can_enumerate(pomdp, spec.epsilon):
+        record["exact"] = _exact(key_exact, network, run)
+    return record
+
+
+def _decoded(key: PRNGKeyArray, memory: Any, belief: Any, part: str) -> Record | None:
+    """What simple decoders read of the belief; None where its features are no distribution: a mean and a covariance."""
+    if part == "irrelevant":
+        return None
+    return {probe: dataclasses.asdict(decode(key, memory, belief, probe=probe)) for probe in ("linear", "MLP")}
+
+
+def _exact(key: PRNGKeyArray, network: QNetwork, run: RunFolder) -> Record:
+    atoms = visited_atoms(network, run.spec.pomdp, filter_of_paper(run.spec.pomdp))  # pyright: ignore[reportArgumentType]
+    found = exact_information(key, atoms)
+    entropy = next(iter(found.values())).entropy
+    return {"entropy": entropy, **{f"σ = {noise:g}": one.bits for noise, one in found.items()}}
+
+
+def _parts(belief: Any) -> dict[str, Any]:
+    if isinstance(belief, ByPart):
+        return {"relevant": belief.relevant, "irrelevant": belief.irrelevant}
+    return {"belief": belief}
+
+
+def _entropy(belief: Any) -> Record | None:
+    """H(b) by counting; None where beliefs are sets, whose entropy no counting gives."""
+    return discrete_entropy(belief)._asdict() if np.ndim(belief) == 2 else None
+
+
+def _written(found: Estimate) -> Record:
+    return {
+        "bits": found.bits,
+        "standard_error": found.standard_error,
+        "N": found.num_samples,
+        "M": found.num_particles,
+        "estimator": found.estimator,
+        "ceiling": found.ceiling,
+        "near_ceiling": found.near_ceiling,
+        "curve": [round(float(bits), 4) for bits in found.curve],
+    }
