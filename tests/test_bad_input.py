@@ -59,6 +59,19 @@ CASES = {
     "DRQN(variant='printed')": "a variant of the paper is 'text' or 'code', but got 'printed'",
     "train(TrainingSpec(pomdp=TMaze(2)), 'x')": "what to train is a list of at least one TrainingSpec",
     "train('GRU', 'x')": "what to train is a list of at least one TrainingSpec, but got 'GRU'",
+    "play(key, RandomPolicy(TMaze(2)), TMaze(2), num_episodes=2)": "has the methods of beliefscope.pairs.BatchedAgent",
+    "play(key, Still, TMaze(2), num_episodes=2)": "has the methods of beliefscope.pairs.BatchedAgent",
+    "play(0, Still(), TMaze(2), num_episodes=2)": "a random key is made by jax.random.key, but got 0",
+    "play(key, Still(), TMaze, num_episodes=2)": "a POMDP is an instance of the class POMDP, but got <class",
+    "play(key, Still(), TMaze(2), num_episodes=2.0)": "number of episodes is a whole number of at least 1, but got 2.0",
+    "mutual_information(rows * jax.numpy.nan, rows)": "every number in memory is finite, but got '4000 NaN or infinite",
+    "mutual_information(rows, rows[:5])": "memory and belief need the same number of samples, one pair a row, but got",
+    "mutual_information(rows[:999], rows[:999])": "the trusted estimate needs at least 1000 pairs, but got 999",
+    "mutual_information(rows, 'belief')": "belief is an array of real numbers that NumPy can read, but got 'str'",
+    "mutual_information(rows, rows, key=0)": "a random key is made by jax.random.key, but got 0",
+    "MINE('paper')": "MINE comes in the variants 'text', 'code' and 'printed', but got 'paper'",
+    "MINE().estimate(key, rows, rows)": "batches of 1024 pairs need at least 2560 pairs",
+    "Trusted().estimate_sampler(key, None, num_samples=2e3)": "the number of samples is a whole number, but got 2000.0",
     "check_pomdp(TMaze)": "a POMDP is an instance of the class POMDP, but got <class",
 }
 SCRIPT = """
@@ -66,6 +79,7 @@ import json, sys
 import jax
 from beliefscope import *
 from beliefscope.agent import Cell
+from beliefscope.information import MINE, Trusted
 from beliefscope.pomdp import LinearGaussian, value_iteration
 
 class Stepless(Cell):
@@ -78,7 +92,12 @@ class Small(Stepless):
 class Growing(Small):
     def step(self, memory, inputs): return memory, inputs
 
+class Still:
+    def start(self, num_episodes): pass
+    def step(self, previous_actions, observations): return 0 * previous_actions, observations
+
 key = jax.random.key(0)
+rows = jax.numpy.arange(4000.0).reshape(2000, 2)
 run = rollout(key, TMaze(2), RandomPolicy(TMaze(2)), num_episodes=3).trajectory
 episode = jax.tree.map(lambda leaf: leaf[0], run)
 particles = run_filter(key, ParticleFilter(TMaze(2), num_particles=5), run)

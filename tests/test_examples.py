@@ -13,13 +13,19 @@ PROMISES = {
     "own_cell": ["seed 1: return", "no agent can do better than 3.76"],
     "picture": ["beliefs.png"],
     "own_pomdp": ["found nothing wrong", "Root mean square error"],
+    "torch_agent": [
+        "the best possible return is 3.27",
+        "Untrained GRU: mean return",
+        "Trained GRU: mean return 3.2",
+        "(trusted, N = 5000); shuffled",
+    ],
     "play": ["Stochastic T-Maze, L = 10", "junction", "Varying Mountain Hike, 1000 particles"],
 }
 
 
 def marked(path: Path):
-    """`learn` trains for half a minute."""
-    return pytest.param(path, marks=pytest.mark.slow if path.stem == "learn" else (), id=path.stem)
+    """`learn` trains for half a minute, `torch_agent` measures for minutes."""
+    return pytest.param(path, marks=pytest.mark.slow if path.stem in ("learn", "torch_agent") else (), id=path.stem)
 
 
 @pytest.mark.parametrize("path", [marked(path) for path in EXAMPLES])

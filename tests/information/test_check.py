@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
 
 from beliefscope.information import KSG, Estimate, Estimator, Gaussian, checked_pair
 
@@ -16,11 +17,25 @@ class Tensor:
         return ROWS.astype(np.float32)
 
 
+class OnlyDLPack:
+    """Stands for the arrays of libraries that exchange memory and no more."""
+
+    def __dlpack__(self, **arguments):
+        return ROWS.__dlpack__(**arguments)
+
+    def __dlpack_device__(self):
+        return ROWS.__dlpack_device__()
+
+
 def test_every_kind_of_array_is_read_and_single_precision_kept():
     for x, dtype in [
         (ROWS, np.float64),
         (jnp.asarray(ROWS), np.float32),
         (Tensor(), np.float32),
+        (OnlyDLPack(), np.float64),
+        (torch.from_numpy(ROWS), np.float64),
+        (torch.from_numpy(ROWS).float(), np.float32),
+        (torch.from_numpy(ROWS).int(), np.float64),
         (ROWS.tolist(), np.float64),
         (ROWS.astype(int), np.float64),
         (ROWS.astype(np.float16), np.float64),
@@ -56,6 +71,7 @@ def test_sets_pass_where_they_are_allowed():
         (ROWS + 1j, ROWS, "x is an array of real numbers"),
         (["one", "two"], ROWS, "x is an array of real numbers that NumPy can read, but got 'list'"),
         ([[1.0], [1.0, 2.0]], ROWS, "x is an array of real numbers"),
+        (torch.zeros(6, 2, requires_grad=True), ROWS, r"but got 'Tensor'; .* tensor\.detach\(\)\.cpu\(\)"),
         (None, ROWS, "x is an array of real numbers that NumPy can read, but got 'NoneType'"),
     ],
 )
@@ -77,11 +93,19 @@ def test_estimators_are_estimators_and_other_things_are_not():
     assert not isinstance(np.zeros(3), Estimator)
 
 
-def test_an_estimate_is_near_its_ceiling_within_half_a_bit():
-    def near(bits, ceiling):
-        facts = {"standard_error": 0.0, "num_samples": 10, "num_particles": None, "estimator": "none"}
-        return Estimate(bits=bits, ceiling=ceiling, **facts).near_ceiling
+def estimate(bits, ceiling=None, particles=None, **more):
+    facts = {"standard_error": 0.125, "num_samples": 10, "num_particles": particles, "estimator": "none"}
+    return Estimate(bits=bits, ceiling=ceiling, **facts, **more)
 
-    assert near(5.6, 6.0)
-    assert not near(5.4, 6.0)
-    assert not near(5.6, None)
+
+def test_an_estimate_is_near_its_ceiling_within_half_a_bit():
+    assert estimate(5.6, 6.0).near_ceiling
+    assert not estimate(5.4, 6.0).near_ceiling
+    assert not estimate(5.6).near_ceiling
+
+
+def test_an_estimate_says_in_words_what_must_stand_beside_its_number():
+    assert str(estimate(1.234)) == "1.23 ± 0.12 bits (none, N = 10)"
+    assert str(estimate(1.0, 6.0, particles=5)) == "1.00 ± 0.12 bits (none, N = 10, M = 5)"
+    assert "(none, N = 10, near its ceiling of 6.0: a lower bound at best)" in str(estimate(5.6, 6.0))
+    assert str(estimate(1.0, shuffled=estimate(0.014))).endswith("(none, N = 10); shuffled 0.01")

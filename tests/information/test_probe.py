@@ -6,14 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, softmax
 from scipy.stats import entropy
 
 from beliefscope.information.probe import decode, histogram
 
 KEY = jax.random.key(0)
-# Most memories and beliefs have these shapes, since each new shape is compiled anew.
+# All memories and beliefs that are decoded have these shapes, since each new shape is compiled anew.
 N = 500
+UNTRAINED = 9  # the number of a row that is held out under this key
 RNG = np.random.default_rng(0)
 NOISE = RNG.normal(size=(N, 4))
 SYMBOLS = RNG.integers(0, 4, size=N)
@@ -28,13 +29,12 @@ def baseline(decoding):
     return np.array([decoding.baseline_cross_entropy, decoding.baseline_kl, decoding.baseline_total_variation])
 
 
-@pytest.mark.parametrize("probe", ["linear", "MLP"])
-def test_beliefs_that_the_memory_determines_are_read(probe):
-    decoding = decode(KEY, 3 * ONE_HOT + 0.1 * NOISE, ONE_HOT, probe=probe)
+def test_beliefs_that_the_memory_determines_are_read():
+    decoding = decode(KEY, 3 * ONE_HOT + 0.1 * NOISE, ONE_HOT)
     assert np.all(scores(decoding) < 0.01)
     assert decoding.baseline_cross_entropy == pytest.approx(2, abs=0.05)
     assert decoding.baseline_total_variation == pytest.approx(0.75, abs=0.02)
-    assert (decoding.probe, decoding.num_samples, decoding.num_held_out) == (probe, N, 100)
+    assert (decoding.probe, decoding.num_samples, decoding.num_held_out) == ("linear", N, 100)
     assert decoding.num_particles is None
 
 
@@ -51,11 +51,10 @@ def test_a_memory_independent_of_the_belief_adds_nothing_to_the_known_baseline(p
 
 
 def test_a_posterior_that_is_logistic_in_the_memory_is_read_exactly_by_the_linear_probe():
-    """Two classes ±c with unit Gaussian noise: p(+ | memory) is the logistic function of 2 c·memory."""
-    centre = np.array([1.0, 0.5, 0.0, -0.5])
-    memory = np.where(SYMBOLS > 1, 1, -1)[:, None] * centre + NOISE
-    plus = expit(2 * memory @ centre)
-    decoding = decode(KEY, memory, np.stack([plus, 1 - plus], axis=1))
+    """Four classes, centres c with unit Gaussian noise: p(class | memory) is a softmax of c·memory − |c|²/2."""
+    centres = np.array([[1.0, 0.5, 0.0, -0.5], [-1, 0, 0.5, 0], [0, -1, 0, 1], [0.5, 0, -1, 0]])
+    memory = centres[SYMBOLS] + NOISE
+    decoding = decode(KEY, memory, softmax(memory @ centres.T - np.sum(centres**2, axis=1) / 2, axis=1))
     assert -1e-6 <= decoding.kl < 1e-4
     assert decoding.total_variation < 0.003
     assert decoding.baseline_kl > 0.3
@@ -66,7 +65,9 @@ def test_an_exclusive_or_is_read_by_the_network_and_not_by_the_linear_probe():
     signs = NOISE > 0
     memory, belief = np.sign(NOISE) + 0.1 * NOISE, np.eye(4)[2 * (signs[:, 0] ^ signs[:, 1]) + signs[:, 2]]
     assert decode(KEY, memory, belief).cross_entropy == pytest.approx(1, abs=0.05)
-    assert decode(KEY, memory, belief, probe="MLP").cross_entropy < 0.05
+    by_network = decode(KEY, memory, belief, probe="MLP")
+    assert by_network.cross_entropy < 0.05
+    assert by_network.probe == "MLP"
 
 
 def test_a_constant_memory_gives_the_baseline():
@@ -86,10 +87,13 @@ def test_the_cross_entropy_is_the_entropy_of_the_beliefs_and_a_divergence_of_at_
 
 
 def test_states_never_seen_in_training_cost_a_known_and_finite_number_of_bits():
-    """Each pair has a state of its own; the 30 training beliefs count with one uniform row: 1 / (50 · 31)."""
-    decoding = decode(KEY, NOISE[:50], np.eye(50))
-    assert decoding.baseline_cross_entropy == pytest.approx(np.log2(50 * 31))
-    assert np.isfinite(decoding.cross_entropy)
+    """One pair alone has the last state; the 300 training beliefs count with one uniform row: 1 / (4 · 301)."""
+    states = np.zeros(N, int)
+    states[UNTRAINED] = 3
+    decoding = decode(KEY, NOISE, np.eye(4)[states])
+    seen, unseen = np.log2(301 / 300.25), np.log2(4 * 301)
+    assert decoding.baseline_cross_entropy == pytest.approx((99 * seen + unseen) / 100)
+    assert 0.01 * unseen < decoding.cross_entropy < np.inf
 
 
 def test_scale_offset_and_a_constant_column_change_nothing():
@@ -107,14 +111,14 @@ def test_the_key_alone_decides_whatever_the_kind_of_array():
 
 
 def test_particle_sets_are_decoded_as_their_histograms():
-    """One coordinate of two values, so that there are two cells; the memory shows how likely the second is."""
-    chance = expit(NOISE[:, :1])
-    sets = (RNG.random(size=(N, 200)) < chance)[:, :, None]
-    decoding, frequency = decode(KEY, NOISE, sets), sets.mean(axis=1)
+    """Two coordinates of two values, so that there are four cells; the memory shows how likely each value is."""
+    sets = RNG.random(size=(N, 200, 2)) < expit(NOISE[:, None, :2])
+    decoding = decode(KEY, NOISE, sets)
     assert decoding.num_particles == 200
-    by_rows = decode(KEY, NOISE, np.concatenate([1 - frequency, frequency], axis=1))
+    by_rows = decode(KEY, NOISE, np.eye(4)[sets @ [2, 1]].mean(axis=1))
     np.testing.assert_allclose(scores(decoding), scores(by_rows), atol=1e-4)
-    sampling_kl = 1 / (2 * 200 * np.log(2))  # of the frequency of 200 draws from its chance, to first order
+    # Of the frequencies of 200 draws from their chances, to first order: one for each of three free cells.
+    sampling_kl = 3 / (2 * 200 * np.log(2))
     assert sampling_kl / 2 < decoding.kl < 2 * sampling_kl < decoding.baseline_kl / 5
 
 

@@ -18,6 +18,7 @@ from beliefscope.pomdp.t_maze import DOWN, RIGHT, SEES_JUNCTION, SEES_UP, UP
 MAZE = TMaze(3)
 ASTRAY = TMaze(3, 0.3)
 HIKE = MountainHike(horizon=4)
+N = 8  # episodes in the maze, in all tests but one: each number is compiled anew
 
 
 class Walker:
@@ -104,7 +105,7 @@ def paired(pomdp, filter, played):
 
 @pytest.fixture(scope="module")
 def walked():
-    return play(jax.random.key(0), Walker(), MAZE, num_episodes=50)
+    return play(jax.random.key(0), Walker(), MAZE, num_episodes=N)
 
 
 @pytest.fixture(scope="module")
@@ -115,13 +116,13 @@ def hiked():
 def test_the_optimal_policy_earns_the_closed_form_and_acts_once_more_than_the_maze_is_long(walked):
     np.testing.assert_allclose(walked.returns, 4 * 0.98**3, rtol=1e-6)
     np.testing.assert_array_equal(walked.lengths, 4)
-    assert walked.memory.shape == (50, 4, 2)
+    assert walked.memory.shape == (N, 4, 2)
     assert walked.memory.dtype == np.float32
     assert set(walked.observations[:, 0]) == {0, 1}
 
 
 def test_the_memory_of_a_step_stands_at_that_step(walked):
-    np.testing.assert_array_equal(walked.memory[:, :, 0], np.tile(np.arange(4), (50, 1)))
+    np.testing.assert_array_equal(walked.memory[:, :, 0], np.tile(np.arange(4), (N, 1)))
     np.testing.assert_array_equal(walked.memory[:, :, 1], np.tile(walked.observations[:, :1], (1, 4)))
 
 
@@ -147,7 +148,7 @@ def test_play_is_rollout_in_a_continuous_world_cut_at_the_horizon(hiked):
 
 
 def test_the_agent_is_given_its_last_actions_and_the_encoded_observations():
-    played = play(jax.random.key(0), Turner(), MAZE, num_episodes=50)
+    played = play(jax.random.key(0), Turner(), MAZE, num_episodes=N)
     previous, seen = played.memory[:, :, 0], played.memory[:, :, 1:]
     assert np.all(previous[:, 0] == NO_ACTION)
     np.testing.assert_array_equal(previous[:, 1:], played.actions[:, :-1])
@@ -167,6 +168,7 @@ def test_pairs_of_a_played_maze_have_the_known_beliefs(walked):
     np.testing.assert_array_equal(np.argmax(pairs.belief, axis=1), states)
 
 
+@pytest.mark.slow  # six seconds of compilation; particles in pairs have their own quick test
 def test_pairs_of_a_played_hike_have_sets_of_particles(hiked):
     pairs = paired(HIKE, ParticleFilter(HIKE, num_particles=20), hiked)
     assert pairs.belief.shape == (3, 20, 2)
@@ -174,38 +176,38 @@ def test_pairs_of_a_played_hike_have_sets_of_particles(hiked):
 
 
 def test_what_an_agent_returns_for_an_episode_that_has_ended_is_ignored():
-    """The first episode ends at the fourth step, the second bumps into the wall up to the horizon."""
-    memory = np.ones((2, 1))
-    right, turn = ([RIGHT, RIGHT], memory), ([UP, RIGHT], memory)
-    nonsense = ([99, RIGHT], [[np.nan], [1.0]])
-    played = play(jax.random.key(0), Says(right, right, right, turn, nonsense), MAZE, num_episodes=2)
-    np.testing.assert_array_equal(played.lengths, [4, MAZE.horizon])
+    """The first episode ends at the fourth step, the others bump into the wall up to the horizon."""
+    memory, others = np.ones((N, 1)), [RIGHT] * (N - 1)
+    right, turn = ([RIGHT, *others], memory), ([UP, *others], memory)
+    nonsense = ([99, *others], [[np.nan], *memory[1:]])
+    played = play(jax.random.key(0), Says(right, right, right, turn, nonsense), MAZE, num_episodes=N)
+    np.testing.assert_array_equal(played.lengths, [4] + [MAZE.horizon] * (N - 1))
     np.testing.assert_array_equal(played.memory[:, :, 0], np.arange(MAZE.horizon) < played.lengths[:, None])
 
 
-ROWS = np.zeros((2, 3))
+ACTIONS, ROWS = [0] * N, np.zeros((N, 3))
 
 
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
-        ([[0, 0]], "a step of the agent returns its actions and its memory, but got 'list'"),
-        ([([0, 0, 0], ROWS)], "returns actions [2] and memory [2, m], but got [(3,), (2, 3)]"),
-        ([([0, 0], ROWS[0])], "returns actions [2] and memory [2, m], but got [(2,), (3,)]"),
-        ([([0.0, 0.0], ROWS)], "the actions are an array of whole numbers that NumPy can read, but got 'list"),
-        ([([0, 4], ROWS)], "an action is an integer from 0 to 3, but got [4]"),
-        ([([0, 0], ROWS), ([0, -1], ROWS)], "an action is an integer from 0 to 3, but got [-1]"),
-        ([([0, 0], ROWS + np.nan)], "finite numbers in single precision, but got 'NaN or infinity'"),
-        ([([0, 0], ROWS + 1e300)], "finite numbers in single precision, but got 'NaN or infinity'"),
-        ([([0, 0], ROWS), ([0, 0], ROWS + np.inf)], "finite numbers in single precision, but got 'NaN or infinity'"),
-        ([([0, 0], ROWS), ([0, 0], ROWS[:, :2])], "keeps its shape [N, m] from step to step, but got (2, 2)"),
-        ([([0, 0], torch.zeros(2, 3, requires_grad=True))], "return tensor.detach().cpu() of a PyTorch tensor"),
-        ([([0, 0], [[1.0], [1.0, 2.0]])], "the memory is an array of real numbers that NumPy can read, but got 'list"),
+        ([ACTIONS], "a step of the agent returns its actions and its memory, but got 'list'"),
+        ([([*ACTIONS, 0], ROWS)], "returns actions [8] and memory [8, m], but got [(9,), (8, 3)]"),
+        ([(ACTIONS, ROWS[0])], "returns actions [8] and memory [8, m], but got [(8,), (3,)]"),
+        ([([0.0] * N, ROWS)], "the actions are an array of whole numbers that NumPy can read, but got 'list"),
+        ([([*ACTIONS[1:], 4], ROWS)], "an action is an integer from 0 to 3, but got [4]"),
+        ([(ACTIONS, ROWS), ([*ACTIONS[1:], -1], ROWS)], "an action is an integer from 0 to 3, but got [-1]"),
+        ([(ACTIONS, ROWS + np.nan)], "finite numbers in single precision, but got 'NaN or infinity'"),
+        ([(ACTIONS, ROWS + 1e300)], "finite numbers in single precision, but got 'NaN or infinity'"),
+        ([(ACTIONS, ROWS), (ACTIONS, ROWS + np.inf)], "finite numbers in single precision, but got 'NaN or infinity'"),
+        ([(ACTIONS, ROWS), (ACTIONS, ROWS[:, :2])], "keeps its shape [N, m] from step to step, but got (8, 2)"),
+        ([(ACTIONS, torch.zeros(N, 3, requires_grad=True))], "return tensor.detach().cpu() of a PyTorch tensor"),
+        ([(ACTIONS, [[1.0], [1.0, 2.0]])], "the memory is an array of real numbers that NumPy can read, but got 'list"),
     ],
 )
 def test_a_bad_agent_is_told_in_one_sentence(returned, words):
     with pytest.raises(ValueError, match=re.escape(words)) as told:
-        play(jax.random.key(0), Says(*returned), MAZE, num_episodes=2)
+        play(jax.random.key(0), Says(*returned), MAZE, num_episodes=N)
     assert str(told.value).endswith(".")
     assert "\n" not in str(told.value)
 

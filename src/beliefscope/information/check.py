@@ -84,7 +84,7 @@ def _as_numbers(name: str, value: Any) -> np.ndarray:
             False,
             rule=f"{name} is an array of real numbers that NumPy can read",
             received=type(value).__name__,
-            advice="pass a NumPy or JAX array, or tensor.detach().cpu() of a torch tensor",
+            advice="pass a NumPy or JAX array, or tensor.detach().cpu().float() of a torch tensor",
         )
         raise
     return array

@@ -34,8 +34,8 @@ class Estimate:
         marks = [self.estimator, f"N = {self.num_samples}"]
         marks += [f"M = {self.num_particles}"] if self.num_particles is not None else []
         marks += [f"near its ceiling of {self.ceiling:.1f}: a lower bound at best"] if self.near_ceiling else []
-        control = f"; shuffled {self.shuffled.bits:.2f}" if self.shuffled is not None else ""
-        return f"{self.bits:.2f} ± {self.standard_error:.2f} bits ({', '.join(marks)}){control}"
+        control = f"; shuffled {self.shuffled.bits:z.2f}" if self.shuffled is not None else ""
+        return f"{self.bits:z.2f} ± {self.standard_error:.2f} bits ({', '.join(marks)}){control}"
 
     @property
     def near_ceiling(self) -> bool:

@@ -16,7 +16,7 @@ from beliefscope.information.trusted import Trusted
 def mutual_information(memory: Any, belief: Any, *, key: PRNGKeyArray | None = None) -> Estimate:
     """How many bits memories [N, m] and beliefs [N, d] share; a belief may also be a set of particles, [N, M, d].
 
-    NumPy, JAX and PyTorch arrays will do, on any device. One row is one pair, and pairs should be independent of each
+    NumPy, JAX and PyTorch arrays will do, those of PyTorch on the CPU. One row is one pair, and pairs should be independent of each
     other: one step of each episode. Some thousand pairs are needed, and a minute or two on one core. Without a key the
     same arrays always give the same number. In the field `shuffled` stands what the same estimator says of the same
     samples with their pairs broken up.

@@ -46,6 +46,12 @@ class NeuralEstimator:
 
     def estimate_each(self, keys: Sequence[PRNGKeyArray], xs: Sequence[Any], ys: Sequence[Any]) -> list[Estimate]:
         """Many measurements of one shape as one program: on CPU one after the other, on GPU side by side."""
+        require(
+            len(keys) == len(xs) == len(ys) > 0,
+            rule="each measurement of a batch has a key, an x and a y",
+            received=(len(keys), len(xs), len(ys)),
+            advice="pass three lists of one length",
+        )
         pairs = [checked_pair(x, y, sets_allowed=True) for x, y in zip(xs, ys, strict=True)]
         self._check(pairs)
         xs, ys = ([jnp.asarray(part, jnp.float32) for part in parts] for parts in zip(*pairs, strict=True))

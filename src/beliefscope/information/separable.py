@@ -70,9 +70,5 @@ def decayed(critic: SeparableCritic) -> SeparableCritic:
     )
 
 
-def _last_layer(layers: Layers) -> tuple[Array, Array]:
-    return layers.weights[-1], layers.biases[-1]
-
-
 def _limited(scores: Float[Array, "*n"]) -> Float[Array, "*n"]:
     return _LIMIT * jnp.tanh(scores / _LIMIT)
