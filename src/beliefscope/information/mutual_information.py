@@ -16,10 +16,10 @@ from beliefscope.information.trusted import Trusted
 def mutual_information(memory: Any, belief: Any, *, key: PRNGKeyArray | None = None) -> Estimate:
     """How many bits memories [N, m] and beliefs [N, d] share; a belief may also be a set of particles, [N, M, d].
 
-    NumPy, JAX and PyTorch arrays will do, those of PyTorch on the CPU. One row is one pair, and pairs should be independent of each
-    other: one step of each episode. Some thousand pairs are needed, and a minute or two on one core. Without a key the
-    same arrays always give the same number. In the field `shuffled` stands what the same estimator says of the same
-    samples with their pairs broken up.
+    NumPy, JAX and PyTorch arrays will do, those of PyTorch on the CPU. One row is one pair, and pairs should be
+    independent of each other: one step of each episode. Some thousand pairs are needed, and a minute or two on one
+    core. Without a key the same arrays always give the same number. In the field `shuffled` stands what the same
+    estimator says of the same samples with their pairs broken up.
     """
     key_measure, key_shuffle, key_control = jax.random.split(fast_key(jax.random.key(0) if key is None else key), 3)
     pair = checked_pair(memory, belief, sets_allowed=True, names=("memory", "belief"))
