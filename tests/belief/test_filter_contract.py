@@ -10,7 +10,11 @@ from zoo import FILTERS
 from beliefscope.belief import Health, run_filter
 from beliefscope.pomdp import RandomPolicy, rollout
 
-pytestmark = pytest.mark.parametrize("name", FILTERS)
+# One filter of each kind in the quick tests.
+QUICK = {"exact", "exact, termination unknown", "exact, nothing seen first", "particles", "product"}
+pytestmark = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FILTERS]
+)
 
 
 def whole(belief):

@@ -61,8 +61,8 @@ def shuffled_orders(key: PRNGKeyArray, count: int, number: int) -> Int[Array, "c
     """`count` permutations of so many samples.
 
     Each round sorts numbers made of random bits and, in the lowest bits, their place: on CPU six times as fast as
-    `jax.random.permutation`, which sorts places by random keys. Where random bits tie, the round before decides; with
-    the chance of a tie in every round at most 1/number, as there.
+    `jax.random.permutation`, which sorts places by random keys. Where bits tie, the round before decides; that any two
+    samples tie in every round has, as there, a chance of at most 1/number.
     """
     low = (number - 1).bit_length()
     places = lax.broadcasted_iota(jnp.uint32, (count, number), 1)

@@ -102,10 +102,9 @@ class Trusted:
         with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
             found, curves = _measure(key, Samples(x, y), stacked)
         scores = [Scores(*fold) for fold in zip(*map(np.asarray, found), strict=True)]
-        value = jax.jit(DonskerVaradhan().bits)
         return Estimate(
-            bits=float(np.mean([value(fold) for fold in scores])),
-            standard_error=bootstrap_error(value, scores),
+            bits=float(np.mean([_value(fold) for fold in scores])),
+            standard_error=bootstrap_error(_value, scores),
             num_samples=number,
             num_particles=particles,
             estimator=self.name,
@@ -132,6 +131,11 @@ def _prepared(values: np.ndarray, reference: np.ndarray) -> Float[Array, "n d"]:
     if values.ndim == 3:
         values, reference = set_features(values, reference), set_features(reference, reference)
     return jnp.asarray(normal_scores(values, reference))
+
+
+@jax.jit
+def _value(scores: Scores) -> Float[Array, ""]:
+    return DonskerVaradhan().bits(scores)
 
 
 @jax.jit

@@ -16,6 +16,8 @@ from beliefscope.belief import Filter
 from beliefscope.pomdp import POMDP
 from beliefscope.pomdp.interface import NO_ACTION
 
+_GROUP = 10  # episodes
+
 
 def beliefs_at(
     keys: Key[Array, " batch"],
@@ -25,6 +27,24 @@ def beliefs_at(
     times: Int[Array, " batch"],
 ) -> PyTree:
     """b_t of each episode at its own t; no step up to there ended the episode."""
+    if jax.default_backend() != "cpu":
+        return _walk_together(keys, filter, observations, actions, times)
+    # Groups of episodes that stop at similar times: half the steps, and particles that stay in the cache.
+    order, number = jnp.argsort(times), len(times)
+    padded = order[jnp.minimum(jnp.arange(-(-number // _GROUP) * _GROUP), number - 1)].reshape(-1, _GROUP)
+    rows = jax.tree.map(lambda leaf: leaf[padded], (keys, observations, actions, times))
+    groups = lax.map(lambda group: _walk_together(group[0], filter, *group[1:]), rows)
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:])[jnp.argsort(order)], groups)
+
+
+def _walk_together(
+    keys: Key[Array, " batch"],
+    filter: Filter,
+    observations: PyTree,
+    actions: Int[Array, "batch time"],
+    times: Int[Array, " batch"],
+) -> PyTree:
+    """As many steps as the latest of `times` asks for."""
 
     def first(key: PRNGKeyArray, observation: PyTree) -> PyTree:
         return filter.init(jax.random.fold_in(key, 0), observation, terminal=False)
