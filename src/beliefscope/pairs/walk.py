@@ -16,7 +16,7 @@ from beliefscope.belief import Filter
 from beliefscope.pomdp import POMDP
 from beliefscope.pomdp.interface import NO_ACTION
 
-_GROUP = 10  # episodes
+_GROUP = 50  # episodes
 
 
 def beliefs_at(
@@ -29,7 +29,7 @@ def beliefs_at(
     """b_t of each episode at its own t; no step up to there ended the episode."""
     if jax.default_backend() != "cpu":
         return _walk_together(keys, filter, observations, actions, times)
-    # Groups of episodes that stop at similar times: half the steps, and particles that stay in the cache.
+    # Groups of episodes that stop at similar times: half the steps.
     order, number = jnp.argsort(times), len(times)
     padded = order[jnp.minimum(jnp.arange(-(-number // _GROUP) * _GROUP), number - 1)].reshape(-1, _GROUP)
     rows = jax.tree.map(lambda leaf: leaf[padded], (keys, observations, actions, times))
