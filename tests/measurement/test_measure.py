@@ -28,6 +28,7 @@ def test_a_checkpoint_is_measured_once_and_what_is_shared_is_no_more_than_there_
     assert (record["episode"], record["estimator"], record["num_samples"]) == (10, "text", 2000)
     assert record["belief"]["N"] == 2000
     assert record["belief"]["M"] is None
+    assert record["belief"]["health"]["impossible"] == 0
     exact, counted = record["exact"]["entropy"], record["belief"]["entropy"]
     assert not counted["flagged"]
     np.testing.assert_allclose(counted["bits"], exact, atol=0.05)

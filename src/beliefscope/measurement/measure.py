@@ -19,7 +19,7 @@ from rich.progress import Progress
 from beliefscope.agent.checkpoint import write_atomic
 from beliefscope.agent.network import QNetwork
 from beliefscope.agent.run_folder import RunFolder
-from beliefscope.belief import filter_of_paper
+from beliefscope.belief import Health, filter_of_paper
 from beliefscope.belief.product import ByPart
 from beliefscope.errors import require
 from beliefscope.information import Estimate, decode, discrete_entropy
@@ -88,9 +88,10 @@ def _measure(key: PRNGKeyArray, run: RunFolder, spec: MeasurementSpec, episode: 
         **dataclasses.asdict(spec),
         "return": float(np.mean(np.asarray(pairs.returns))),
     }
+    health = _parts(pairs.health)
     for part, belief in _parts(pairs.belief).items():
         found = estimator.estimate(key_fit, pairs.memory, belief)
-        record[part] = {**_written(found), "entropy": _entropy(belief)}
+        record[part] = {**_written(found), "entropy": _entropy(belief), "health": _health(health[part])}
         if with_controls:
             others = controls(key_controls, estimator, pairs, belief, horizon=pomdp.horizon)
             record[part]["controls"] = {name: _written(other) for name, other in others.items()}
@@ -121,6 +122,15 @@ def _parts(belief: Any) -> dict[str, Any]:
     return {"belief": belief}
 
 
+def _health(health: Health) -> Record:
+    """How far the beliefs can be trusted: their mean effective number of particles, the share after the impossible."""
+    sizes = np.asarray(health.effective_sample_size, np.float64)
+    return {
+        "effective_sample_size": float(sizes.mean()) if np.isfinite(sizes).all() else None,  # nothing was sampled
+        "impossible": float(np.mean(np.asarray(health.impossible))),
+    }
+
+
 def _entropy(belief: Any) -> Record | None:
     """H(b) by counting; None where beliefs are sets, whose entropy no counting gives."""
     return discrete_entropy(belief)._asdict() if np.ndim(belief) == 2 else None
@@ -135,5 +145,5 @@ def _written(found: Estimate) -> Record:
         "estimator": found.estimator,
         "ceiling": found.ceiling,
         "near_ceiling": found.near_ceiling,
-        "curve": [round(float(bits), 4) for bits in found.curve],
+        "curve": [round(float(bits), 4) if np.isfinite(bits) else None for bits in found.curve],
     }
