@@ -55,6 +55,8 @@ def measure(case: KnownCase, name: str) -> dict:
     keys = [jax.random.split(jax.random.key(seed)) for seed in range(SEEDS)]
     sample = jax.jit(case.sample, static_argnums=1)
     samples = [tuple(map(np.asarray, sample(key_data, rows))) for key_data, _ in keys]
+    if not all(np.isfinite(part).all() for pair in samples for part in pair):
+        raise SystemExit(f"{case.name}: the samples drawn on {jax.devices()[0].device_kind} are not finite.")
     try:
         with warnings.catch_warnings(action="ignore"):  # of the printed variant
             found = estimate([key_fit for _, key_fit in keys], samples, estimator)
@@ -175,7 +177,7 @@ A mean that differs from the truth by more than the deviation is biased, and no 
   100 epochs instead of 200. Biased downwards where the information or the dimension is high. Its bits come from a
   single shuffle, whence its scatter.
 - **MINE, printed** is the algorithm as printed: bits of the last weights on the pairs that trained them. Biased
-  upwards without limit; it is here as a warning.
+  upwards where a critic can learn the pairs by heart; it is here as a warning.
 - **NWJ**, **SMILE**, **InfoNCE**: the paper's critic with other bounds. NWJ is a lower bound, of large variance; SMILE
   is no bound; InfoNCE cannot exceed log2 128 = 7 bits.
 - **KSG** is biased downwards beyond two dimensions or four bits, and refuses data with ties. **Gaussian** is exact for

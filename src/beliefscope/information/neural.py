@@ -85,8 +85,8 @@ class NeuralEstimator:
         )
         if self.printed:
             warnings.warn(
-                f"{self.name}: a critic that is judged on what it learnt by heart overfits; 64 and 106 independent "
-                "columns come out at 3.4 bits instead of 0.",
+                f"{self.name}: a critic that is judged on what it learnt by heart overfits, and reports bits where "
+                "there are none.",
                 stacklevel=4,
             )
 
