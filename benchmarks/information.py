@@ -4,7 +4,8 @@
     python benchmarks/information.py fit          one MINE fit against PyTorch's (pip install torch==2.13.0)
     python benchmarks/information.py batch        16 fits in one program against 16 single ones
     python benchmarks/information.py pairs        10,000 pairs of memory and belief, compilation apart
-    python benchmarks/information.py gpu          fits and pairs on a GPU, one and twenty at a time
+    python benchmarks/information.py gpu          fits of vectors, one and twenty at a time, and pairs on a GPU
+    python benchmarks/information.py sets         fits of sets of particles, one and twenty at a time, on a GPU
     python benchmarks/information.py --tiny ...   the same with sizes at which the numbers mean nothing
 
 A fit is all of `estimate`: checks, epochs, the choice among them, fresh pairs, bootstrap. Alternatives take turns,
@@ -154,25 +155,33 @@ def sampling(sizes: Sizes) -> None:
         print(f"  {name:<24}" + "".join(f"{value:>10.2f}" for value in row), flush=True)
 
 
-def on_gpu(sizes: Sizes) -> None:
+def side_by_side(sizes: Sizes, name: str, *shape: int) -> None:
+    """One fit, and many at once."""
     print(f"\nMINE fits of {sizes.epochs} epochs, {sizes.rows} rows: seconds")
-    print(f"  {'':<30}" + "".join(f"{head:>10}" for head in ("compile", "run", "per fit")))
-    kinds = {f"vectors of {BELIEF}": (BELIEF,), f"sets of {sizes.particles}": (sizes.particles, 2)}
-    for name, shape in kinds.items():
-        x, y = dependent(0, sizes.rows, *shape)
-        for fits in (1, sizes.fits_on_gpu):
-            keys = list(jax.random.split(jax.random.key(0), fits))
-            measure = partial(mine(sizes.epochs).estimate_each, keys, [x] * fits, [y] * fits)
-            first, run = seconds_of(measure), seconds_of(measure)
-            row = (first - run, run, run / fits)
-            print(f"  {name + f', {fits} at once':<30}" + "".join(f"{value:>10.2f}" for value in row), flush=True)
+    print(f"  {'':<30}" + "".join(f"{head:>10}" for head in ("compile", "run", "per fit", "of one")))
+    (x, y), alone = dependent(0, sizes.rows, *shape), 0.0
+    for fits in (1, sizes.fits_on_gpu):
+        keys = list(jax.random.split(jax.random.key(0), fits))
+        measure = partial(mine(sizes.epochs).estimate_each, keys, [x] * fits, [y] * fits)
+        first, run = seconds_of(measure), seconds_of(measure)
+        alone = alone or run
+        row = (first - run, run, run / fits, run / alone)
+        print(f"  {name + f', {fits} at once':<30}" + "".join(f"{value:>10.2f}" for value in row), flush=True)
+
+
+def on_gpu(sizes: Sizes) -> None:
+    side_by_side(sizes, f"vectors of {BELIEF}", BELIEF)
     sampling(sizes)
+
+
+def sets_on_gpu(sizes: Sizes) -> None:
+    side_by_side(sizes, f"sets of {sizes.particles}", sizes.particles, 2)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = {"fit": against_torch, "batch": fits_in_a_batch, "pairs": sampling, "gpu": on_gpu}
-    parser.add_argument("part", nargs="?", choices=list(parts), help="all but gpu if none is named")
+    parts = {"fit": against_torch, "batch": fits_in_a_batch, "pairs": sampling, "gpu": on_gpu, "sets": sets_on_gpu}
+    parser.add_argument("part", nargs="?", choices=list(parts), help="the first three if none is named")
     parser.add_argument("--tiny", action="store_true", help="to see that everything runs")
     arguments = parser.parse_args()
     device, sizes = jax.devices()[0], TINY if arguments.tiny else Sizes()

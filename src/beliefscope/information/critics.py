@@ -23,9 +23,19 @@ class Layers(eqx.Module):
         self.biases = tuple(_uniform(k[1], (outputs,), inputs) for k, inputs, outputs in pairs)
 
     def __call__(self, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch outputs"]:
-        for number, (weights, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = (jax.nn.relu(x) if number else x) @ weights + bias
+        return self.hidden(x) @ self.weights[-1] + self.biases[-1]
+
+    def hidden(self, x: Float[Array, "*batch inputs"]) -> Float[Array, "*batch hidden"]:
+        """What the last layer reads."""
+        for weights, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            x = jax.nn.relu(x @ weights + bias)
         return x
+
+    def sum(self, x: Float[Array, "*batch members inputs"]) -> Float[Array, "*batch outputs"]:
+        """The sum over the members of each set. The last layer is linear, so that it may read the sum instead."""
+        number = x.shape[-2]
+        hidden = jnp.einsum("m,...mh->...h", jnp.ones(number), self.hidden(x))  # on CPU faster than jnp.sum
+        return hidden @ self.weights[-1] + number * self.biases[-1]
 
 
 class VectorCritic(eqx.Module):
@@ -58,7 +68,7 @@ class SetCritic(eqx.Module):
 
     def embed(self, y: Float[Array, "*batch particles y"]) -> Float[Array, "*batch 16"]:
         """What stands for a set."""
-        return self.rho(jnp.sum(self.psi(y), axis=-2))
+        return self.rho(self.psi.sum(y))
 
 
 Critic = VectorCritic | SetCritic

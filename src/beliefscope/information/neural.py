@@ -95,10 +95,10 @@ class NeuralEstimator:
         ceiling = self.bound.ceiling(number, self.settings.batch_size)
         if (pair.x == pair.x[0]).all() or (pair.y == pair.y[0]).all():
             return no_information(number, particles, self.name, ceiling)
-        value = partial(_value, self.bound)
+        scores = Scores(joint, product)
         return Estimate(
-            bits=float(value(Scores(joint, product))),
-            standard_error=bootstrap_error(value, [Scores(joint, product)]),
+            bits=float(_value(self.bound, scores)),
+            standard_error=bootstrap_error(self.bound, [scores]),
             num_samples=number,
             num_particles=particles,
             estimator=self.name,

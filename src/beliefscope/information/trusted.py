@@ -104,7 +104,7 @@ class Trusted:
         scores = [Scores(*fold) for fold in zip(*map(np.asarray, found), strict=True)]
         return Estimate(
             bits=float(np.mean([_value(fold) for fold in scores])),
-            standard_error=bootstrap_error(_value, scores),
+            standard_error=bootstrap_error(DonskerVaradhan(), scores),
             num_samples=number,
             num_particles=particles,
             estimator=self.name,

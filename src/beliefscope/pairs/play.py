@@ -17,6 +17,7 @@ from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import fast_key
 from beliefscope.pomdp import NO_ACTION, POMDP, discounted_return
 from beliefscope.pomdp.eager import check_pomdp_type
+from beliefscope.pomdp.episode import World, advance, at_rest, start, step_keys
 
 
 @runtime_checkable
@@ -47,15 +48,6 @@ class Played(NamedTuple):
     observations: PyTree  # o_t as the POMDP gives them [n, time, ...]
     lengths: Int[np.ndarray, " n"]  # number of steps at which the agent acted: visited, and not terminal
     returns: Float[np.ndarray, " n"]  # discounted
-
-
-class _Episode(NamedTuple):
-    """One running episode."""
-
-    key: PRNGKeyArray
-    state: PyTree
-    observation: PyTree
-    done: Bool[Array, "*n"]
 
 
 class _Step(NamedTuple):
@@ -101,8 +93,8 @@ def play(key: PRNGKeyArray, agent: BatchedAgent, pomdp: POMDP, *, num_episodes: 
             advice="pad it where it grows",
         )
         seen = episodes.observation
-        episodes, encoded, rewards = _advance(pomdp, episodes, jnp.asarray(previous))
-        steps.append(_Step(acting, memory, previous, seen, rewards))
+        episodes, encoded = _advance(pomdp, episodes, jnp.asarray(previous))
+        steps.append(_Step(acting, memory, previous, seen, episodes.reward))
         if np.all(episodes.done):
             break
     record: _Step = jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *steps)
@@ -116,35 +108,22 @@ def play(key: PRNGKeyArray, agent: BatchedAgent, pomdp: POMDP, *, num_episodes: 
 
 
 @eqx.filter_jit
-def _start(key: PRNGKeyArray, pomdp: POMDP, num_episodes: int) -> tuple[_Episode, Float[Array, "n observation"]]:
+def _start(key: PRNGKeyArray, pomdp: POMDP, num_episodes: int) -> tuple[World, Float[Array, "n observation"]]:
     """The episodes at t = 0 and their encoded observations."""
-
-    def start(key: PRNGKeyArray) -> _Episode:
-        key_next, key_state, key_observe, _ = jax.random.split(key, 4)
-        state = jax.tree.map(jnp.asarray, pomdp.sample_initial(key_state))
-        return _Episode(key_next, state, pomdp.sample_observation(key_observe, state), pomdp.is_terminal(state))
-
-    episodes = jax.vmap(start)(jax.random.split(fast_key(key), num_episodes))
-    return episodes, jax.vmap(pomdp.encode_observation)(episodes.observation)
+    worlds = jax.vmap(lambda key_one: start(key_one, pomdp)[0])(jax.random.split(fast_key(key), num_episodes))
+    return worlds, jax.vmap(pomdp.encode_observation)(worlds.observation)
 
 
 @eqx.filter_jit
-def _advance(
-    pomdp: POMDP, episodes: _Episode, actions: Int[Array, " n"]
-) -> tuple[_Episode, Float[Array, "n observation"], Float[Array, " n"]]:
-    """One step of each: the episodes, their encoded observations, the rewards. One that is done stays, and earns 0."""
+def _advance(pomdp: POMDP, worlds: World, actions: Int[Array, " n"]) -> tuple[World, Float[Array, "n observation"]]:
+    """One step of each, and the encoded observations. An episode that is done stays, and earns 0."""
 
-    def advance(episode: _Episode, action: Int[Array, ""]) -> tuple[_Episode, Float[Array, ""]]:
-        key_next, _, key_move, key_observe, _ = jax.random.split(episode.key, 5)
-        state = pomdp.sample_transition(key_move, episode.state, action)
-        observation = pomdp.sample_observation(key_observe, state, action)
-        moved = _Episode(key_next, state, observation, pomdp.is_terminal(state))
-        reward = pomdp.reward(episode.state, action, state, observation)
-        kept = jax.tree.map(lambda new, old: jnp.where(episode.done, old, new), moved, episode)
-        return kept, jnp.where(episode.done, 0.0, reward)
+    def step(world: World, action: Int[Array, ""]) -> World:
+        moved = advance(world, step_keys(world), pomdp, action)
+        return jax.tree.map(lambda new, old: jnp.where(world.done, old, new), moved, at_rest(world))
 
-    episodes, rewards = jax.vmap(advance)(episodes, actions)
-    return episodes, jax.vmap(pomdp.encode_observation)(episodes.observation), rewards
+    worlds = jax.vmap(step)(worlds, actions)
+    return worlds, jax.vmap(pomdp.encode_observation)(worlds.observation)
 
 
 def _checked(

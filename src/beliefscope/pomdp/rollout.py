@@ -15,7 +15,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import fast_key
 from beliefscope.pomdp.eager import check_pomdp_type
-from beliefscope.pomdp.interface import NO_ACTION, POMDP, Observation
+from beliefscope.pomdp.episode import World, advance, at_rest, start, step_keys
+from beliefscope.pomdp.interface import POMDP, Observation
 
 
 @runtime_checkable
@@ -90,14 +91,9 @@ class RandomPolicy(NamedTuple):
 class _Episode(NamedTuple):
     """One running episode."""
 
-    key: PRNGKeyArray
-    state: PyTree
-    observation: PyTree
-    action: Int[Array, ""]  # the one that led here
-    reward: Float[Array, ""]  # what it earned
+    world: World
     memory: PyTree
     observer: PyTree
-    done: Bool[Array, ""]
     length: Int[Array, ""]
 
 
@@ -153,23 +149,23 @@ def _rollout(
 
     def running(carry):
         time, episodes, _ = carry
-        return (time < pomdp.horizon) & ~jnp.all(episodes.done)
+        return (time < pomdp.horizon) & ~jnp.all(episodes.world.done)
 
-    def advance(carry):
+    def step(carry):
         # What is written down is what came in: recording the step's results, which XLA fuses into the write, is slower.
         time, episodes, record = carry
         record = _write(record, time, _seen(episodes, keep))
         episodes = jax.vmap(lambda episode: _advance(episode, pomdp, policy, observer))(episodes)
         return time + 1, episodes, record
 
-    time, episodes, record = jax.lax.while_loop(running, advance, (jnp.asarray(0), episodes, blank))
+    time, episodes, record = jax.lax.while_loop(running, step, (jnp.asarray(0), episodes, blank))
     record = _write(record, time, _seen(episodes, keep))
     trajectory = Trajectory(
         states=_hold_last(record.state, time),
         observations=_hold_last(record.observation, time),
         actions=record.action[1:].T,
         rewards=record.reward[1:].T,
-        terminated=episodes.done,
+        terminated=episodes.world.done,
         lengths=episodes.length,
     )
     return Rollout(trajectory, episodes.memory, episodes.observer, _hold_last(record.kept, time))
@@ -191,51 +187,28 @@ class _Record(NamedTuple):
 
 
 def _start(key: PRNGKeyArray, pomdp: POMDP, policy: Policy, observer: Observer | None) -> _Episode:
-    key_next, key_state, key_observe, key_watch = jax.random.split(key, 4)
-    state = jax.tree.map(jnp.asarray, pomdp.sample_initial(key_state))
-    observation = pomdp.sample_observation(key_observe, state)
-    terminal = pomdp.is_terminal(state)
-    return _Episode(
-        key=key_next,
-        state=state,
-        observation=observation,
-        action=jnp.asarray(NO_ACTION),
-        reward=jnp.zeros(()),
-        memory=policy.init_memory(),
-        observer=None if observer is None else observer.init(key_watch, observation, terminal=terminal),
-        done=terminal,
-        length=jnp.asarray(0),
-    )
+    world, key_watch = start(key, pomdp)
+    watched = None if observer is None else observer.init(key_watch, world.observation, terminal=world.done)
+    return _Episode(world, policy.init_memory(), watched, length=jnp.asarray(0))
 
 
 def _advance(episode: _Episode, pomdp: POMDP, policy: Policy, observer: Observer | None) -> _Episode:
     """One step of one episode; an episode that is done stays as it is, with action and reward 0."""
-    key_next, key_act, key_move, key_observe, key_watch = jax.random.split(episode.key, 5)
-    memory, action = policy.act(key_act, episode.memory, episode.action, episode.observation)
-    state = pomdp.sample_transition(key_move, episode.state, action)
-    observation = pomdp.sample_observation(key_observe, state, action)
-    terminal = pomdp.is_terminal(state)
+    world, keys = episode.world, step_keys(episode.world)
+    memory, action = policy.act(keys.act, episode.memory, world.action, world.observation)
+    moved = advance(world, keys, pomdp, action)
     watched = None
     if observer is not None:
-        watched = observer.update(key_watch, episode.observer, action, observation, terminal=terminal)
-    moved = _Episode(
-        key=key_next,
-        state=state,
-        observation=observation,
-        action=jnp.asarray(action),
-        reward=pomdp.reward(episode.state, action, state, observation),
-        memory=memory,
-        observer=watched,
-        done=terminal,
-        length=episode.length + 1,
-    )
-    ended = episode._replace(action=jnp.zeros_like(episode.action), reward=jnp.zeros_like(episode.reward))
-    return jax.tree.map(lambda new, old: jnp.where(episode.done, old, new), moved, ended)
+        watched = observer.update(keys.watch, episode.observer, action, moved.observation, terminal=moved.done)
+    new = _Episode(moved, memory, watched, episode.length + 1)
+    ended = episode._replace(world=at_rest(world))
+    return jax.tree.map(lambda new, old: jnp.where(world.done, old, new), new, ended)
 
 
 def _seen(episodes: _Episode, keep: Callable[[PyTree], PyTree] | None) -> _Record:
     kept = None if keep is None else jax.vmap(keep)(episodes.observer)
-    return _Record(episodes.state, episodes.observation, episodes.action, episodes.reward, kept)
+    world = episodes.world
+    return _Record(world.state, world.observation, world.action, world.reward, kept)
 
 
 def _write(record: _Record, time: Int[Array, ""], seen: _Record) -> _Record:
