@@ -16,7 +16,6 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from beliefscope.agent.checkpoint import write_atomic
 from beliefscope.information import (
     KSG,
     MINE,
@@ -31,6 +30,7 @@ from beliefscope.information import (
     Trusted,
     known_cases,
 )
+from beliefscope.storage import write_atomic
 
 N = 10_000
 SEEDS = 5

@@ -6,18 +6,20 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "beliefscope"
-# What each part may import, besides itself. `errors` and `fast_keys` are tools that all may use.
+# What each part may import, besides itself. `errors`, `fast_keys` and `storage` are tools.
 ALLOWED = {
     "errors": set(),
     "fast_keys": {"errors"},
     "pomdp": {"errors", "fast_keys"},
     "belief": {"errors", "fast_keys", "pomdp"},
-    "agent": {"errors", "fast_keys", "pomdp"},
+    "storage": {"errors"},
+    "agent": {"errors", "fast_keys", "storage", "pomdp"},
     "pairs": {"errors", "fast_keys", "pomdp", "belief", "agent"},
     "information": {"errors", "fast_keys"},
-    "measurement": {"errors", "pomdp", "belief", "agent", "pairs", "information"},
-    "cli": {"errors", "pomdp", "agent", "measurement"},
-    "__init__": {"pomdp", "belief", "agent", "pairs", "information", "measurement"},
+    "measurement": {"errors", "storage", "pomdp", "belief", "agent", "pairs", "information"},
+    "study": {"errors", "storage", "pomdp", "belief", "agent", "measurement"},
+    "cli": {"errors", "pomdp", "agent", "measurement", "study"},
+    "__init__": {"pomdp", "belief", "agent", "pairs", "information", "measurement", "study"},
 }
 FILES = sorted(SOURCE.rglob("*.py"))
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from beliefscope.agent import DRQN, RunFolder, TrainingSpec, train
-from beliefscope.agent.checkpoint import load_tree, save_tree, write_atomic
 from beliefscope.cli import main
 from beliefscope.pomdp import TMaze
+from beliefscope.storage import Busy, Damaged, lock, save_tree, write_atomic
 
 LEARNER = DRQN(hidden_size=8, buffer_capacity=64, num_episodes=20, checkpoint_period=10, evaluation_episodes=5)
 SPECS = [TrainingSpec(pomdp=TMaze(3), learner=LEARNER, seed=seed) for seed in (0, 7)]
@@ -42,6 +42,7 @@ def test_every_file_of_the_layout_is_there_and_says_what_it_should(finished):
             "spec.json",
             "metrics.jsonl",
             "resume.eqx",
+            "trained.json",
             "params/0.eqx",
             "params/10.eqx",
             "params/20.eqx",
@@ -102,7 +103,7 @@ def test_a_run_broken_off_between_its_files_ends_bit_identical(finished, tmp_pat
             raise KeyboardInterrupt
         write_atomic(path, content)
 
-    train_broken_off(tmp_path, monkeypatch, "beliefscope.agent.checkpoint.write_atomic", break_off)
+    train_broken_off(tmp_path, monkeypatch, "beliefscope.storage.arrays.write_atomic", break_off)
     assert RunFolder(tmp_path, SPECS[0]).metrics()[-1]["episode"] == 10
     for run, whole in zip(train(SPECS, tmp_path), finished, strict=True):
         assert stored(run) == stored(whole)
@@ -147,21 +148,11 @@ def test_the_command_line_trains_the_same_agents(finished, tmp_path, capsys):
     assert "learner.gradient_steps 3 (there: 10)'; choose another folder" in capsys.readouterr().err
 
 
-def test_a_damaged_file_is_reported_in_one_sentence(finished, tmp_path):
-    run = finished[0]
-    content = (run.path / "resume.eqx").read_bytes()
-    like = (jnp.asarray(0), run.resume()[1])
-    for damage in (content[:1000], content[:-7], content + b"more", b""):
-        file = tmp_path / "resume.eqx"
-        file.write_bytes(damage)
-        with pytest.raises(ValueError, match=r"^\S+resume.eqx holds the arrays .* and train again\.$"):
-            load_tree(file, like)
-
-
-def test_a_damaged_line_of_metrics_is_reported_in_one_sentence(tmp_path):
+def test_a_damaged_line_of_metrics_is_not_read(finished, tmp_path):
     run = RunFolder(tmp_path, SPECS[0])
-    write_atomic(run.path / "metrics.jsonl", b'{"episode": 0}\n{"episode": ')
-    with pytest.raises(ValueError, match=r"metrics.jsonl holds one JSON object per line, .* train again\.$"):
+    lines = (finished[0].path / "metrics.jsonl").read_bytes()
+    write_atomic(run.path / "metrics.jsonl", lines.replace(b'"length": ', b'"length": 1'))
+    with pytest.raises(Damaged, match=r"metrics.jsonl is to be read .* checksum does not fit"):
         run.metrics()
 
 
@@ -174,6 +165,11 @@ def test_another_description_in_the_runs_folder_is_refused(tmp_path):
     run = RunFolder(tmp_path, SPECS[0])
     write_atomic(run.path / "spec.json", b"{}\n")
     with pytest.raises(ValueError, match="choose another folder"):
+        train(SPECS[:1], tmp_path)
+
+
+def test_a_run_that_another_process_trains_is_refused(tmp_path):
+    with lock(tmp_path / "locks" / f"train-{SPECS[0].id}"), pytest.raises(Busy, match="wait for it, or stop it"):
         train(SPECS[:1], tmp_path)
 
 
@@ -190,17 +186,3 @@ def test_wrong_lists_of_runs_are_refused(specs, words, tmp_path):
     with pytest.raises(ValueError, match=words):
         train(specs, tmp_path)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_write_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
-    file = tmp_path / "file"
-    write_atomic(file, b"old")
-
-    def no_space(descriptor):
-        raise OSError("no space left")
-
-    monkeypatch.setattr("os.fsync", no_space)
-    with pytest.raises(OSError, match="no space"):
-        write_atomic(file, b"new")
-    assert file.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [file]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jax
 
-from beliefscope.agent.checkpoint import write_atomic
+from beliefscope.storage import write_atomic
 
 _PACKAGES = ("beliefscope", "jax", "jaxlib", "equinox", "optax", "numpy")
 

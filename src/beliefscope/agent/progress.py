@@ -3,7 +3,7 @@
 It shows on a terminal only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from rich.console import Console
@@ -24,8 +24,8 @@ class _Speed(ProgressColumn):
 class TrainingBar:
     """A context manager around one batch's training."""
 
-    def __init__(self, title: str, *, agents: int, total: int, done: int):
-        """`total` and `done` count the episodes of all agents."""
+    def __init__(self, title: str, *, agents: int, total: int, done: int, watch: Callable[[float], None] | None = None):
+        """`total` and `done` count the episodes of all agents; `watch` is told the fraction instead of the terminal."""
         console = Console(stderr=True)
         columns = (
             TextColumn("{task.description}"),
@@ -35,12 +35,16 @@ class TrainingBar:
             TextColumn("return {task.fields[returns]}"),
             TimeRemainingColumn(),
         )
-        self._bar = Progress(*columns, console=console, disable=not console.is_terminal)
+        self._bar = Progress(*columns, console=console, disable=watch is not None or not console.is_terminal)
         self._task = self._bar.add_task(f"{title} × {agents}", total=total, completed=done, returns="(compiling)")
+        self._done, self._total, self._watch = done, total, watch
 
     def update(self, more: int, returns: Sequence[float]) -> None:
         """So many more episodes are done; each agent's last return."""
         self._bar.update(self._task, advance=more, returns=_write(returns))
+        self._done += more
+        if self._watch is not None:
+            self._watch(self._done / self._total)
 
     def __enter__(self) -> "TrainingBar":
         self._bar.start()

@@ -5,12 +5,14 @@
     params/<episode>.eqx  the network after so many episodes
     resume.eqx            all that is needed to go on, or to have ended
     failed.json           there if a parameter or the loss was not finite any more, with the episode
+    trained.json          there if the last episode is done, with the digests of metrics and networks
 
-After each chunk of episodes the files are written in this order; `resume.eqx` comes last and what it says counts.
+After each chunk of episodes the first four are written in this order; `resume.eqx` comes last and what it says counts.
 """
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,21 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from beliefscope.agent.checkpoint import load_tree, save_tree, write_atomic
 from beliefscope.agent.drqn import Agent, init_agent
 from beliefscope.agent.network import QNetwork
 from beliefscope.agent.training_spec import TrainingSpec
 from beliefscope.errors import require
+from beliefscope.storage import (
+    Damaged,
+    clear_unfinished,
+    load_tree,
+    read_lines,
+    read_record,
+    save_tree,
+    write_atomic,
+    write_lines,
+    write_record,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,15 +60,13 @@ class RunFolder:
             received="another description",
             advice="choose another folder",
         )
-        for unfinished in self.path.rglob(".*.tmp"):
-            unfinished.unlink(missing_ok=True)
+        clear_unfinished(self.path)
 
     def save(self, agent: Agent, episode: int, metrics: list[dict[str, Any]]) -> None:
         """Store the state after `episode` episodes, all metrics so far and, where one is due, the network."""
         if episode % self.spec.learner.checkpoint_period == 0:
             save_tree(self._params(episode), agent.network)
-        lines = "".join(json.dumps(line, allow_nan=False) + "\n" for line in metrics)
-        write_atomic(self.path / "metrics.jsonl", lines.encode())
+        write_lines(self.path / "metrics.jsonl", metrics)
         save_tree(self.path / "resume.eqx", (jnp.asarray(episode), agent))
 
     def resume(self) -> tuple[int, Agent] | None:
@@ -65,29 +75,35 @@ class RunFolder:
         if not file.exists():
             return None
         episode, agent = load_tree(file, (jnp.asarray(0), self._like()))
+        if [line["episode"] for line in self.metrics(until=int(episode))][-1:] != [int(episode)]:
+            raise Damaged(self.path / "metrics.jsonl", "its last lines are missing")
         return int(episode), agent
 
     def metrics(self, until: int | None = None) -> list[dict[str, Any]]:
         """One record per evaluation, by default all, else those of at most `until` episodes."""
         file = self.path / "metrics.jsonl"
-        try:
-            lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{file} holds one JSON object per line, but one cannot be read ({error}); "
-                "restore the file or delete its run's folder and train again."
-            ) from error
+        lines = read_lines(file) if file.exists() else []
         return [line for line in lines if until is None or line["episode"] <= until]
 
     def fail(self, episode: int) -> None:
         """Record that after so many episodes a parameter or the loss was not finite any more."""
         record = {"episode": episode, "reason": "a parameter of the network or the loss is not a finite number"}
-        write_atomic(self.path / "failed.json", (json.dumps(record) + "\n").encode())
+        write_record(self.path / "failed.json", record)
 
     def failed(self) -> int | None:
         """The number of episodes (at least 1) after which the run failed, or None."""
         file = self.path / "failed.json"
-        return json.loads(file.read_text())["episode"] if file.exists() else None
+        return read_record(file)["episode"] if file.exists() else None
+
+    def finish(self) -> None:
+        """Record that the last episode is done, and the digests of what the run leaves."""
+        files = [self.path / "metrics.jsonl", *(self._params(episode) for episode in self.checkpoints())]
+        digests = {str(file.relative_to(self.path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+        write_record(self.path / "trained.json", {"episodes": self.spec.learner.num_episodes, "files": digests})
+
+    def finished(self) -> bool:
+        """Is the training over, its last episode done?"""
+        return (self.path / "trained.json").exists()
 
     def checkpoints(self) -> list[int]:
         """The episodes after which the network was stored."""

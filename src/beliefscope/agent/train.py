@@ -4,8 +4,9 @@ Runs that differ in their seeds alone form a batch, which one compiled program t
 episodes, each agent's evaluation, network and whole state are on disk (run_folder.py).
 """
 
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,21 +22,28 @@ from beliefscope.agent.progress import TrainingBar
 from beliefscope.agent.run_folder import RunFolder
 from beliefscope.agent.training_spec import TrainingSpec
 from beliefscope.errors import require
+from beliefscope.storage import lock
 
 
-def train(specs: Sequence[TrainingSpec], folder: str | Path) -> list[RunFolder]:
+def train(
+    specs: Sequence[TrainingSpec], folder: str | Path, *, watch: Callable[[float], None] | None = None
+) -> list[RunFolder]:
     """Train every agent to its last episode, or to its failure; give their folders, in the order of `specs`.
 
     Runs that are already there are not trained again; runs that were interrupted go on. Ask `failed()` of a folder
-    whether its agent diverged.
+    whether its agent diverged. `watch` is told the fraction of a batch's episodes that is done, instead of a progress
+    bar and an entry in the manifest.
     """
     specs, folder = _checked(specs), Path(folder)
     runs = [RunFolder(folder, spec) for spec in specs]
-    for run in runs:
-        run.open()
-    write_manifest(folder)
     for batch in _batches(runs):
-        _train_batch(batch)
+        with contextlib.ExitStack() as stack:
+            for run in batch:
+                stack.enter_context(lock(folder / "locks" / f"train-{run.spec.id}"))
+                run.open()
+            if watch is None:
+                write_manifest(folder)
+            _train_batch(batch, watch)
     return runs
 
 
@@ -72,12 +80,12 @@ class _Member(NamedTuple):
     agent: Agent
 
 
-def _train_batch(runs: list[RunFolder]) -> None:
+def _train_batch(runs: list[RunFolder], watch: Callable[[float], None] | None) -> None:
     spec, end = runs[0].spec, runs[0].spec.learner.num_episodes
     members = _gather(runs)
     title = f"{type(spec.pomdp).__name__}, {spec.learner.cell.__name__}"
     done = sum(max(member.episode, 0) for member in members)
-    with TrainingBar(title, agents=len(members), total=len(members) * end, done=done) as bar:
+    with TrainingBar(title, agents=len(members), total=len(members) * end, done=done, watch=watch) as bar:
         while members := [member for member in members if member.episode < end]:
             # Those behind catch up first, so that all that can run together does.
             at = min(member.episode for member in members)
@@ -85,11 +93,14 @@ def _train_batch(runs: list[RunFolder]) -> None:
             ahead = [member for member in members if member.episode > at]
             goal = min((member.episode for member in ahead), default=end)
             members = ahead + _advance(behind, goal, bar)
+    for run in runs:
+        if not run.finished() and run.failed() is None:
+            run.finish()
 
 
 def _gather(runs: list[RunFolder]) -> list[_Member]:
     """Every agent that has not failed, as it was stored or new."""
-    runs = [run for run in runs if run.failed() is None]
+    runs = [run for run in runs if run.failed() is None and not run.finished()]
     stored = [(run, run.resume()) for run in runs]
     members = [_Member(run, *state) for run, state in stored if state is not None]
     new = [run for run, state in stored if state is None]

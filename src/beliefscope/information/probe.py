@@ -3,7 +3,8 @@
 `decode(key, memory, belief)` takes memories [N, m] and beliefs, rows of probabilities [N, d] or particle sets [N, M, d]
 (which `histogram` turns into rows of frequencies), fits a softmax decoder on 60 % of the pairs, keeps the epoch that
 was best on another 20 %, and scores it once on the last 20 %. The returned `Decoding` has the scores beside those of
-the baseline, which ignores the memory and always answers the mean belief.
+the baseline, which ignores the memory and always answers the mean belief. `fit_decoder` takes the same and returns the
+fitted `Decoder`, which answers for other memories too.
 """
 
 from dataclasses import dataclass
@@ -64,6 +65,46 @@ class _Scores(NamedTuple):
     total_variation: float
 
 
+class Decoder(NamedTuple):
+    """A fitted probe: memories of the same agent → b̂."""
+
+    layers: Layers
+    offset: Float[np.ndarray, " m"]  # a memory is read as (memory − offset) · scale
+    scale: Float[np.ndarray, " m"]
+    mean: Float[np.ndarray, " d"]  # what the baseline answers
+    held_out: Int[np.ndarray, " held_out"]  # the numbers of the pairs that had no part in the fit
+    centres: Float[np.ndarray, "d c"] | None  # of the cells that b̂ is over, where the beliefs were particle sets
+
+    def logits(self, memory: Any) -> Float[np.ndarray, "n d"]:
+        rows = checked_rows("memory", memory, at_least=1)
+        require(
+            rows.shape[1] == len(self.offset),
+            rule=f"this decoder reads memories of {len(self.offset)} numbers",
+            received=rows.shape,
+            advice="pass memories of the agent that it was fitted to",
+        )
+        return np.asarray(self.layers(jnp.asarray(_scaled(rows, self.offset, self.scale))))
+
+    def probabilities(self, memory: Any) -> Float[np.ndarray, "n d"]:
+        """b̂ for each row of `memory` [n, m], in single precision."""
+        return np.exp(_log_softmax(self.logits(memory))).astype(np.float32)
+
+
+class Histogram(NamedTuple):
+    """Particle sets as frequencies on a grid that all sets share; cells into which no particle falls are left out."""
+
+    frequencies: Float[np.ndarray, "n cells"]
+    centres: Float[np.ndarray, "cells d"]
+
+
+class _Targets(NamedTuple):
+    """The pairs as a decoder reads them: the beliefs are rows of probabilities."""
+
+    memory: Float[np.ndarray, "n m"]
+    belief: Float[np.ndarray, "n d"]
+    centres: Float[np.ndarray, "d c"] | None
+
+
 def decode(key: PRNGKeyArray, memory: Any, belief: Any, *, probe: Literal["linear", "MLP"] = "linear") -> Decoding:
     """Fit the probe, memory [N, m] → belief [N, d] or [N, M, d], and score it on pairs that it has not seen.
 
@@ -71,6 +112,28 @@ def decode(key: PRNGKeyArray, memory: Any, belief: Any, *, probe: Literal["linea
     memory leaves the belief open, N well above the m·d weights is needed: what is not learnt for want of samples
     counts as not there.
     """
+    targets = _targets(memory, belief, probe)
+    decoder = _decoder(key, targets, _SETTINGS[probe])
+    memory_left, belief_left = targets.memory[decoder.held_out], targets.belief[decoder.held_out]
+    ours = _scores(belief_left, decoder.logits(memory_left))
+    theirs = _scores(belief_left, np.log(decoder.mean)[None])
+    return Decoding(
+        **ours._asdict(),
+        **{f"baseline_{name}": score for name, score in theirs._asdict().items()},
+        probe=probe,
+        num_samples=len(targets.memory),
+        num_held_out=len(decoder.held_out),
+        num_particles=None if targets.centres is None else np.shape(belief)[1],
+    )
+
+
+def fit_decoder(key: PRNGKeyArray, memory: Any, belief: Any, *, probe: Literal["linear", "MLP"] = "linear") -> Decoder:
+    """The decoder that `decode` scores, from the same arguments."""
+    return _decoder(key, _targets(memory, belief, probe), _SETTINGS[probe])
+
+
+def _targets(memory: Any, belief: Any, probe: str) -> _Targets:
+    """What was passed, checked."""
     require(
         isinstance(probe, str) and probe in _SETTINGS,
         rule="a probe is 'linear' or 'MLP'",
@@ -90,28 +153,26 @@ def decode(key: PRNGKeyArray, memory: Any, belief: Any, *, probe: Literal["linea
         received=(len(memory), len(belief)),
         advice="pass arrays whose first axes agree",
     )
-    target = histogram(belief) if belief.ndim == 3 else _checked_probabilities(belief)
+    if belief.ndim == 3:
+        return _Targets(memory, *binned(belief))
+    return _Targets(memory, _checked_probabilities(belief), None)
+
+
+def _decoder(key: PRNGKeyArray, targets: _Targets, settings: _Settings) -> Decoder:
     key_split, key_init, key_epochs = jax.random.split(key, 3)
+    memory, belief, centres = targets
     order = generator(key_split).permutation(len(memory))
     train, choose, held_out = np.split(order, [round(0.6 * len(order)), round(0.8 * len(order))])
 
     # As if one more training row were uniform: a state that was never seen stays possible, and the logarithm finite.
-    mean = (target[train].sum(axis=0, dtype=np.float64) + 1 / target.shape[1]) / (len(train) + 1)
-    scaled = _standardised(memory, train)
-    trained, chosen = (Samples(jnp.asarray(scaled[i]), jnp.asarray(target[i], jnp.float32)) for i in (train, choose))
-    start = _start(key_init, trained, mean, _SETTINGS[probe])
-    decoder = _fit(key_epochs, start, trained, chosen, _SETTINGS[probe])
-
-    ours = _scores(target[held_out], np.asarray(decoder(jnp.asarray(scaled[held_out]))))
-    theirs = _scores(target[held_out], np.log(mean)[None])
-    return Decoding(
-        **ours._asdict(),
-        **{f"baseline_{name}": score for name, score in theirs._asdict().items()},
-        probe=probe,
-        num_samples=len(memory),
-        num_held_out=len(held_out),
-        num_particles=belief.shape[1] if belief.ndim == 3 else None,
+    mean = (belief[train].sum(axis=0, dtype=np.float64) + 1 / belief.shape[1]) / (len(train) + 1)
+    offset, scale = _scaling(memory[train])
+    trained, chosen = (
+        Samples(jnp.asarray(_scaled(memory[i], offset, scale)), jnp.asarray(belief[i], jnp.float32))
+        for i in (train, choose)
     )
+    layers = _fit(key_epochs, _start(key_init, trained, mean, settings), trained, chosen, settings)
+    return Decoder(layers, offset, scale, mean, held_out, centres)
 
 
 def histogram(sets: Any, *, bins: int = 10) -> Float[np.ndarray, "n cells"]:
@@ -120,6 +181,11 @@ def histogram(sets: Any, *, bins: int = 10) -> Float[np.ndarray, "n cells"]:
     A column of at most two values (an entry of a one-hot code) is divided by value, any other into `bins` equal parts
     of its range over all particles. Cells into which no particle falls are left out.
     """
+    return binned(sets, bins=bins).frequencies
+
+
+def binned(sets: Any, *, bins: int = 10) -> Histogram:
+    """The same with the centre of each cell; along a column that is divided by value it is that value."""
     require(
         is_whole(bins) and 1 <= bins <= 1000,
         rule="the number of bins of a column is a whole number from 1 to 1000",
@@ -135,11 +201,12 @@ def histogram(sets: Any, *, bins: int = 10) -> Float[np.ndarray, "n cells"]:
     )
     # A check of rows reads sets too, once each is flattened.
     sets = checked_rows("sets", sets.reshape(len(sets), -1), at_least=1).reshape(sets.shape)
+    columns = np.moveaxis(sets, -1, 0)
+    axes = [_divided(column, bins) for column in columns]
     cell, num_cells = np.zeros(sets.shape[:2], np.int64), 1
-    for column in np.moveaxis(sets, -1, 0):
-        part, num_parts = _parts(column, bins)
+    for axis, column in zip(axes, columns, strict=True):
         # Numbered anew after each column, so that the numbers stay small however many columns there are.
-        cell, num_cells = _numbered_anew(cell * num_parts + part, num_cells * num_parts)
+        cell, num_cells = _numbered_anew(cell * axis.parts + axis.part(column), num_cells * axis.parts)
         require(
             num_cells <= MAX_CELLS,
             rule=f"the particles fall into at most {MAX_CELLS} cells",
@@ -151,16 +218,38 @@ def histogram(sets: Any, *, bins: int = 10) -> Float[np.ndarray, "n cells"]:
         flat = cell[chunk] + num_cells * np.arange(len(chunk))[:, None]
         counts = np.bincount(flat.ravel(), minlength=len(chunk) * num_cells)
         frequencies[chunk] = counts.reshape(len(chunk), num_cells) / sets.shape[1]
-    return frequencies
+    member = np.empty(num_cells, np.int64)  # any particle of each cell tells where the cell lies
+    member[cell.ravel()] = np.arange(cell.size)
+    members = sets.reshape(-1, len(axes))[member]
+    centres = [axis.centre(axis.part(column)) for axis, column in zip(axes, members.T, strict=True)]
+    return Histogram(frequencies, np.stack(centres, axis=1).astype(np.float32))
 
 
-def _parts(column: Float[np.ndarray, "n m"], bins: int) -> tuple[Int[np.ndarray, "n m"], int]:
-    """In which part of the column's range each value lies, and how many parts there are."""
+class _Axis(NamedTuple):
+    """How one column is divided: by value, or into equal parts of its range."""
+
+    low: float
+    high: float
+    parts: int
+    by_value: bool
+
+    def part(self, values: Float[np.ndarray, "*batch"]) -> Int[np.ndarray, "*batch"]:
+        """In which part each value lies."""
+        if self.by_value:
+            return (values > self.low).astype(np.int64)
+        part = (values.astype(np.float64) - self.low) / (self.high - self.low) * self.parts
+        return np.minimum(part.astype(np.int64), self.parts - 1)
+
+    def centre(self, part: Int[np.ndarray, " cells"]) -> Float[np.ndarray, " cells"]:
+        if self.by_value:
+            return np.where(part > 0, self.high, self.low)
+        return self.low + (part + 0.5) / self.parts * (self.high - self.low)
+
+
+def _divided(column: Float[np.ndarray, "n m"], bins: int) -> _Axis:
     low, high = float(column.min()), float(column.max())
-    if np.all((column == low) | (column == high)):
-        return (column > low).astype(np.int64), 1 + (high > low)
-    part = (column.astype(np.float64) - low) / (high - low) * bins
-    return np.minimum(part.astype(np.int64), bins - 1), bins
+    by_value = bool(np.all((column == low) | (column == high)))
+    return _Axis(low, high, parts=1 + (high > low) if by_value else bins, by_value=by_value)
 
 
 def _numbered_anew(cell: Int[np.ndarray, "n m"], num_cells: int) -> tuple[Int[np.ndarray, "n m"], int]:
@@ -182,12 +271,17 @@ def _checked_probabilities(belief: Any) -> Float[np.ndarray, "n d"]:
     return rows / sums[:, None]
 
 
-def _standardised(memory: Float[np.ndarray, "n m"], train: Int[np.ndarray, " train"]) -> Float[np.ndarray, "n m"]:
-    """Mean 0 and deviation 1 over the training rows; what is constant there becomes 0."""
-    known = memory[train].astype(np.float64)
+def _scaling(train: Float[np.ndarray, "train m"]) -> tuple[Float[np.ndarray, " m"], Float[np.ndarray, " m"]]:
+    """What to take off and to multiply with for mean 0 and deviation 1; what is constant becomes 0."""
+    known = train.astype(np.float64)
     varies = np.ptp(known, axis=0) > 0  # the deviation of equal numbers is rounding, not always 0
-    scale = np.where(varies, 1 / np.where(varies, known.std(axis=0), 1.0), 0.0)
-    return ((memory - known.mean(axis=0)) * scale).astype(np.float32)
+    return known.mean(axis=0), np.where(varies, 1 / np.where(varies, known.std(axis=0), 1.0), 0.0)
+
+
+def _scaled(
+    memory: Float[np.ndarray, "n m"], offset: Float[np.ndarray, " m"], scale: Float[np.ndarray, " m"]
+) -> Float[np.ndarray, "n m"]:
+    return ((memory - offset) * scale).astype(np.float32)
 
 
 def _start(key: PRNGKeyArray, train: Samples, mean: Float[np.ndarray, " d"], settings: _Settings) -> Layers:
@@ -231,10 +325,15 @@ def _cross_entropy(decoder: Layers, samples: Samples) -> Float[Array, ""]:
 
 def _scores(belief: Float[np.ndarray, "n d"], logits: Float[np.ndarray, "#n d"]) -> _Scores:
     """In double precision. Log-softmax needs no floor: finite logits give finite bits, however unlikely the state."""
-    belief, logits = belief.astype(np.float64), logits.astype(np.float64)
-    logits = logits - logits.max(axis=1, keepdims=True)
-    log_answer = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    belief, log_answer = belief.astype(np.float64), _log_softmax(logits)
     cross_entropy = -np.mean(np.sum(belief * log_answer, axis=1)) / np.log(2)
     entropy = -np.mean(np.sum(belief * np.log(np.where(belief > 0, belief, 1.0)), axis=1)) / np.log(2)
     total_variation = np.mean(np.sum(np.abs(belief - np.exp(log_answer)), axis=1)) / 2
     return _Scores(float(cross_entropy), float(cross_entropy - entropy), float(total_variation))
+
+
+def _log_softmax(logits: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    """In double precision."""
+    logits = logits.astype(np.float64)
+    logits = logits - logits.max(axis=1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))

@@ -2,7 +2,16 @@
 
 from beliefscope.measurement.controls import controls, given_time
 from beliefscope.measurement.exact import Atoms, exact_information, visited_atoms
-from beliefscope.measurement.measure import measure
+from beliefscope.measurement.measure import measure, measure_checkpoint
 from beliefscope.measurement.measurement_spec import MeasurementSpec
 
-__all__ = ["Atoms", "MeasurementSpec", "controls", "exact_information", "given_time", "measure", "visited_atoms"]
+__all__ = [
+    "Atoms",
+    "MeasurementSpec",
+    "controls",
+    "exact_information",
+    "given_time",
+    "measure",
+    "measure_checkpoint",
+    "visited_atoms",
+]

@@ -6,7 +6,6 @@ I(h + σξ; b). The first, the middle and the last checkpoint also get the contr
 """
 
 import dataclasses
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +15,6 @@ from jaxtyping import PRNGKeyArray
 from rich.console import Console
 from rich.progress import Progress
 
-from beliefscope.agent.checkpoint import write_atomic
 from beliefscope.agent.network import QNetwork
 from beliefscope.agent.run_folder import RunFolder
 from beliefscope.belief import Health, filter_of_paper
@@ -27,6 +25,7 @@ from beliefscope.measurement.controls import controls, given_time
 from beliefscope.measurement.exact import can_enumerate, exact_information, visited_atoms
 from beliefscope.measurement.measurement_spec import MeasurementSpec
 from beliefscope.pairs import sample_pairs
+from beliefscope.storage import lock, read_record, write_record
 
 Record = dict[str, Any]
 
@@ -48,25 +47,20 @@ def measure(
     console = Console(stderr=True)
     with Progress(console=console, disable=not console.is_terminal) as bar:
         return [
-            _measured(run, spec, episode, with_controls=episode in thorough)
+            measure_checkpoint(run, spec, episode, with_controls=episode in thorough)
             for episode in bar.track(asked, description=f"{run.spec.id}, checkpoints")
         ]
 
 
-def _measured(run: RunFolder, spec: MeasurementSpec, episode: int, *, with_controls: bool) -> Record:
+def measure_checkpoint(run: RunFolder, spec: MeasurementSpec, episode: int, *, with_controls: bool) -> Record:
     """From the file if it is there, else measured and written."""
     name = spec.id(episode, with_controls=with_controls)
     file = run.path / "measure" / f"{name}.json"
-    if file.exists():
-        try:
-            return json.loads(file.read_text())
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{file} holds one JSON object, but it cannot be read ({error}); delete it and measure again."
-            ) from error
-    record = _measure(jax.random.key(int(name[:8], 16)), run, spec, episode, with_controls=with_controls)
-    write_atomic(file, (json.dumps(record, indent=1, allow_nan=False) + "\n").encode())
-    return record
+    with lock(run.folder / "locks" / f"measure-{run.spec.id}-{name}"):
+        if not file.exists():
+            key = jax.random.key(int(name[:8], 16))
+            write_record(file, _measure(key, run, spec, episode, with_controls=with_controls))
+        return read_record(file)
 
 
 def _measure(key: PRNGKeyArray, run: RunFolder, spec: MeasurementSpec, episode: int, *, with_controls: bool) -> Record:
@@ -89,7 +83,7 @@ def _measure(key: PRNGKeyArray, run: RunFolder, spec: MeasurementSpec, episode: 
         "return": float(np.mean(np.asarray(pairs.returns))),
     }
     health = _parts(pairs.health)
-    for part, belief in _parts(pairs.belief).items():
+    for part, belief in _asked(spec, _parts(pairs.belief)).items():
         found = estimator.estimate(key_fit, pairs.memory, belief)
         record[part] = {**_written(found), "entropy": _entropy(belief), "health": _health(health[part])}
         if with_controls:
@@ -120,6 +114,16 @@ def _parts(belief: Any) -> dict[str, Any]:
     if isinstance(belief, ByPart):
         return {"relevant": belief.relevant, "irrelevant": belief.irrelevant}
     return {"belief": belief}
+
+
+def _asked(spec: MeasurementSpec, parts: dict[str, Any]) -> dict[str, Any]:
+    require(
+        spec.part == "all" or spec.part in parts,
+        rule=f"the belief here has the parts {sorted(parts)}",
+        received=spec.part,
+        advice="ask for part 'all'",
+    )
+    return parts if spec.part == "all" else {spec.part: parts[spec.part]}
 
 
 def _health(health: Health) -> Record:

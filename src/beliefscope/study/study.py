@@ -1,0 +1,73 @@
+"""A study: runs, declared once. What it consists of is a list of pieces, and `DIR/study.json` says which."""
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from beliefscope.errors import require
+from beliefscope.study.piece import Piece
+from beliefscope.study.run_spec import RunSpec
+
+FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Study:
+    """Runs under a name."""
+
+    name: str
+    runs: tuple[RunSpec, ...]
+    description: str = ""
+    settings: dict[str, str] = dataclasses.field(default_factory=dict)  # scale and variant, for people
+
+    def __post_init__(self):
+        require(
+            len(self.runs) > 0,
+            rule="a study has at least one run",
+            received=0,
+            advice="name at least one environment, one cell and one seed",
+        )
+        ids = [run.id for run in self.runs]
+        require(
+            len(set(ids)) == len(ids),
+            rule="no run is in a study twice",
+            received=sorted({run.label for run in self.runs if ids.count(run.id) > 1}),
+            advice="leave out the repeated cells, seeds or environments",
+        )
+
+    def pieces(self) -> list[Piece]:
+        """All work: a run's training stands before its measurements and traces."""
+        return [piece for run in self.runs for piece in _pieces(run)]
+
+    def describe(self) -> dict[str, Any]:
+        """The content of study.json: enough to know every piece without building a POMDP."""
+        runs = [
+            {"id": run.id, "environment": run.environment, "cell": run.training.learner.cell.__name__}
+            | {"seed": run.training.seed, "pieces": [_described(piece) for piece in _pieces(run)]}
+            for run in self.runs
+        ]
+        head = {"format": FORMAT, "name": self.name, "description": self.description, "settings": self.settings}
+        return json.loads(json.dumps({**head, "runs": runs}))
+
+
+def _pieces(run: RunSpec) -> Iterator[Piece]:
+    yield Piece(kind="train", run=run.id, label=run.label)
+    for each in run.measurements:
+        for episode in each.episodes:
+            yield Piece(
+                kind="measure",
+                run=run.id,
+                label=run.label,
+                episode=episode,
+                measurement=each.spec,
+                controls=episode in each.controls,
+            )
+    for episode in run.traces:
+        yield Piece(kind="trace", run=run.id, label=run.label, episode=episode)
+
+
+def _described(piece: Piece) -> dict[str, Any]:
+    given = {"kind": piece.kind, "episode": piece.episode, "controls": piece.controls or None}
+    measurement = None if piece.measurement is None else dataclasses.asdict(piece.measurement)
+    return {name: value for name, value in {**given, "measurement": measurement}.items() if value is not None}
