@@ -2,7 +2,8 @@
 
 `beliefscope.pomdp` holds the environments, `beliefscope.belief` the filters that track what can be known in them,
 `beliefscope.agent` the recurrent agents that learn to act in them; `beliefscope.pairs` pairs their memories with
-beliefs, and `beliefscope.information` says how many bits the two share.
+beliefs, and `beliefscope.information` says how many bits the two share. `beliefscope.study` does all of it for many
+runs.
 """
 
 from beliefscope.agent import BRC, DRQN, GRU, LSTM, MGU, NBRC, QNetwork, RunFolder, TrainingSpec, train
@@ -24,6 +25,7 @@ from beliefscope.pomdp import (
     rollout,
     write_pomdp,
 )
+from beliefscope.study import Measurement, RunSpec, Study, StudyFolder, read_study, run_study
 
 __all__ = [
     "BRC",
@@ -36,6 +38,7 @@ __all__ = [
     "ExactFilter",
     "Irrelevant",
     "KalmanFilter",
+    "Measurement",
     "MeasurementSpec",
     "MountainHike",
     "ParticleFilter",
@@ -43,6 +46,9 @@ __all__ = [
     "QNetwork",
     "RandomPolicy",
     "RunFolder",
+    "RunSpec",
+    "Study",
+    "StudyFolder",
     "TMaze",
     "TabularPOMDP",
     "TrainingSpec",
@@ -55,8 +61,10 @@ __all__ = [
     "pairs_from_trajectories",
     "play",
     "read_pomdp",
+    "read_study",
     "rollout",
     "run_filter",
+    "run_study",
     "sample_pairs",
     "train",
     "write_pomdp",

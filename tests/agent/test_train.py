@@ -164,7 +164,7 @@ def test_a_network_that_was_not_stored_is_refused_with_the_list_of_those_that_we
 def test_another_description_in_the_runs_folder_is_refused(tmp_path):
     run = RunFolder(tmp_path, SPECS[0])
     write_atomic(run.path / "spec.json", b"{}\n")
-    with pytest.raises(ValueError, match="choose another folder"):
+    with pytest.raises(ValueError, match="restore the file, or delete it"):
         train(SPECS[:1], tmp_path)
 
 

@@ -2,22 +2,19 @@
 
 import datetime
 import importlib.metadata
-import json
 import platform
 import subprocess
 from pathlib import Path
 
-import jax
-
-from beliefscope.storage import write_atomic
+from beliefscope.storage import read_record, write_record
 
 _PACKAGES = ("beliefscope", "jax", "jaxlib", "equinox", "optax", "numpy")
 
 
-def write_manifest(folder: Path) -> None:
-    """Add this call to the folder's manifest."""
+def write_manifest(folder: Path, device: str) -> None:
+    """Add this call, whose work is done on `device`, to the folder's manifest."""
     file = folder / "manifest.json"
-    calls = json.loads(file.read_text())["calls"] if file.exists() else []
+    calls = read_record(file)["calls"] if file.exists() else []
     calls.append(
         {
             "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -25,10 +22,10 @@ def write_manifest(folder: Path) -> None:
             "revision": _revision(),
             "python": platform.python_version(),
             "platform": platform.platform(),
-            "device": jax.devices()[0].device_kind,
+            "device": device,
         }
     )
-    write_atomic(file, (json.dumps({"calls": calls}, indent=1) + "\n").encode())
+    write_record(file, {"calls": calls})
 
 
 def _version(package: str) -> str | None:

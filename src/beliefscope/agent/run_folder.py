@@ -58,7 +58,7 @@ class RunFolder:
             file.read_text() == text,
             rule=f"{file} describes the run whose name its folder bears",
             received="another description",
-            advice="choose another folder",
+            advice="restore the file, or delete it to have it written anew",
         )
         clear_unfinished(self.path)
 

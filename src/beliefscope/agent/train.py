@@ -36,13 +36,13 @@ def train(
     """
     specs, folder = _checked(specs), Path(folder)
     runs = [RunFolder(folder, spec) for spec in specs]
+    if watch is None:
+        write_manifest(folder, jax.devices()[0].device_kind)
     for batch in _batches(runs):
         with contextlib.ExitStack() as stack:
             for run in batch:
                 stack.enter_context(lock(folder / "locks" / f"train-{run.spec.id}"))
                 run.open()
-            if watch is None:
-                write_manifest(folder)
             _train_batch(batch, watch)
     return runs
 

@@ -112,8 +112,8 @@ def decode(key: PRNGKeyArray, memory: Any, belief: Any, *, probe: Literal["linea
     memory leaves the belief open, N well above the m·d weights is needed: what is not learnt for want of samples
     counts as not there.
     """
-    targets = _targets(memory, belief, probe)
-    decoder = _decoder(key, targets, _SETTINGS[probe])
+    settings, targets = _settings(probe), _targets(memory, belief)
+    decoder = _decoder(key, targets, settings)
     memory_left, belief_left = targets.memory[decoder.held_out], targets.belief[decoder.held_out]
     ours = _scores(belief_left, decoder.logits(memory_left))
     theirs = _scores(belief_left, np.log(decoder.mean)[None])
@@ -129,17 +129,21 @@ def decode(key: PRNGKeyArray, memory: Any, belief: Any, *, probe: Literal["linea
 
 def fit_decoder(key: PRNGKeyArray, memory: Any, belief: Any, *, probe: Literal["linear", "MLP"] = "linear") -> Decoder:
     """The decoder that `decode` scores, from the same arguments."""
-    return _decoder(key, _targets(memory, belief, probe), _SETTINGS[probe])
+    settings, targets = _settings(probe), _targets(memory, belief)
+    return _decoder(key, targets, settings)
 
 
-def _targets(memory: Any, belief: Any, probe: str) -> _Targets:
-    """What was passed, checked."""
+def _settings(probe: Any) -> _Settings:
     require(
         isinstance(probe, str) and probe in _SETTINGS,
         rule="a probe is 'linear' or 'MLP'",
         received=probe,
         advice="begin with 'linear', which says what is there to be read without further computation",
     )
+    return _SETTINGS[probe]
+
+
+def _targets(memory: Any, belief: Any) -> _Targets:
     memory, belief = checked_rows("memory", memory, at_least=50), np.asarray(belief)
     require(
         belief.ndim in (2, 3),

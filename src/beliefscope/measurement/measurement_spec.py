@@ -61,7 +61,12 @@ class MeasurementSpec:
         if self.estimator == "trusted":
             return Trusted()
         mine = MINE(self.estimator)
-        return dataclasses.replace(mine, settings=mine.settings._replace(epochs=self.epochs or mine.settings.epochs))
+        return dataclasses.replace(mine, settings=mine.settings._replace(epochs=self.num_epochs))
+
+    @property
+    def num_epochs(self) -> int | None:
+        """Of MINE; None for `trusted`."""
+        return None if self.estimator == "trusted" else self.epochs or MINE(self.estimator).settings.epochs
 
     @property
     def num_rows(self) -> int:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from beliefscope.measurement import MeasurementSpec
 
@@ -49,3 +49,13 @@ class Piece:
         assert self.measurement is not None
         assert self.episode is not None
         return Path("measure", f"{self.measurement.id(self.episode, with_controls=self.controls)}.json")
+
+
+class Run(NamedTuple):
+    """A run as study.json describes it."""
+
+    id: str
+    environment: str
+    cell: str
+    seed: int
+    pieces: list[Piece]

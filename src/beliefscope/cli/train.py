@@ -1,23 +1,15 @@
-"""The command `beliefscope`: the only place where strings become objects.
-
-A wrong value gets one sentence on standard error and exit status 2, an interruption says how to go on (130).
-"""
+"""`beliefscope train`."""
 
 import dataclasses
-import os
-import shlex
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import tyro
 
 from beliefscope.agent import DRQN, TrainingSpec, train
 from beliefscope.agent.run_folder import RunFolder, check_companions
-from beliefscope.agent.stored_spec import CELLS, read_spec
+from beliefscope.agent.stored_spec import CELLS
 from beliefscope.errors import require
-from beliefscope.measurement import MeasurementSpec, measure
 from beliefscope.pomdp import POMDP, Irrelevant, MountainHike, TMaze, read_pomdp
 
 CellName = Literal["LSTM", "GRU", "BRC", "NBRC", "MGU"]
@@ -126,71 +118,6 @@ class TrainCommand:
         return 1 if any(run.failed() is not None for run in runs) else 0
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class MeasurementOptions(MeasurementSpec):
-    """How memory and belief are compared; the defaults are the paper's."""
-
-    def __post_init__(self):
-        """Checked by `build_spec`, where an error can be told."""
-
-    def build_spec(self) -> MeasurementSpec:
-        return MeasurementSpec(**dataclasses.asdict(self))
-
-
-@dataclasses.dataclass(frozen=True)
-class MeasureCommand:
-    """Measure how much of the belief the memory of a trained run holds, checkpoint by checkpoint.
-
-    The defaults are the paper's: MINE on 10,000 pairs, particle sets of 1,000. Measured checkpoints are kept in
-    RUN/measure, and the same command goes on with the others. The first, middle and last also get the controls.
-    beliefscope measure runs/first/runs/0123456789abcdef
-    """
-
-    run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(name="run", metavar="RUN")]
-    """The folder of a trained run, DIR/runs/<id>."""
-    measurement: MeasurementOptions
-    episodes: tuple[int, ...] = ()
-    """Only the networks after so many episodes; by default all that are stored."""
-    file: Path | None = None
-    """The .pomdp file, if the run was trained on one."""
-
-    def run(self) -> int:
-        asked, spec = self.measurement.build_spec(), read_spec(self.run_folder, file=self.file)
-        folder = self.run_folder.resolve().parent.parent
-        require(
-            RunFolder(folder, spec).path == self.run_folder.resolve(),
-            rule=f"the folder of this run is named runs/{spec.id}",
-            received=str(self.run_folder),
-            advice="give it back its name",
-        )
-        for record in measure(RunFolder(folder, spec), asked, episodes=self.episodes or None):
-            print(_line(record))
-        return 0
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the result is the exit status."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    # Small products do not thread: on two threads training is no faster, and its bits depend on their number.
-    os.environ.setdefault("NPROC", "1")
-    command = tyro.extras.subcommand_cli_from_dict(
-        {"train": TrainCommand, "measure": MeasureCommand},
-        args=given,
-        prog="beliefscope",
-        description="Does my agent's memory encode the belief?",
-        config=(tyro.conf.CascadeSubcommandArgs, tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
-    )
-    try:
-        return command.run()
-    except (ValueError, OSError) as error:
-        print(f"beliefscope: {_one_sentence(error)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        again = shlex.join(["beliefscope", *given])
-        print(f"\nInterrupted. What is finished is saved; to go on, run again:\n  {again}", file=sys.stderr)
-        return 130
-
-
 def _with_irrelevant(pomdp: POMDP, size: int, learner: DRQN) -> POMDP:
     require(
         size >= 0,
@@ -207,22 +134,3 @@ def _summary(run: RunFolder) -> str:
         return f"seed {run.spec.seed}: diverged after {failed} episodes ({run.path})"
     last = run.metrics()[-1]
     return f"seed {run.spec.seed}: return {last['return']:.4f} after {last['episode']} episodes ({run.path})"
-
-
-def _line(record: dict[str, Any]) -> str:
-    """One checkpoint: what was shared, of how much, and what time alone shares."""
-    parts = []
-    for name in ("belief", "relevant", "irrelevant"):
-        if name in record:
-            found, entropy = record[name], record[name]["entropy"]
-            of = f" of {entropy['bits']:.2f}" if entropy is not None and not entropy["flagged"] else ""
-            time = f", time alone {found['controls']['time']['bits']:.2f}" if "controls" in found else ""
-            given = f", given time {found['given time']:.2f}" if "controls" in found else ""
-            parts.append(f"{name} {found['bits']:.2f} ± {found['standard_error']:.2f}{of} bits{time}{given}")
-    return f"episode {record['episode']}: return {record['return']:.4f}, {'; '.join(parts)}"
-
-
-def _one_sentence(error: Exception) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)

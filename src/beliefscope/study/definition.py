@@ -1,0 +1,177 @@
+"""A study's definition: from a TOML file, or the name of a study that beliefscope ships, to the study.
+
+    name = "my-study"                # the file's stem by default
+    description = "one line"
+    cells = ["GRU", "LSTM"]          # all five by default
+    seeds = [0, 1]                   # by scale
+    traces = true                    # of the first, middle and last checkpoint of each first seed
+    include = ["paper/tmaze-50"]     # the runs of other studies besides; shared ones are merged
+
+    [[environments]]
+    pomdp = "t-maze"                 # with length, stochasticity, irrelevant;
+                                     # or mountain-hike: varying, irrelevant; or file: path, horizon
+    [training]                       # any field of DRQN but cell and variant
+
+    [measurement]
+    estimators = ["text"]            # text, code, trusted; by variant
+    epsilons = [0.0]
+    part = "all"
+    checkpoints = "all"              # or first-middle-last, last, or a list of episodes
+    controls = "first-middle-last"   # or none, all
+    num_samples = 10000              # by scale, as num_particles and epochs
+
+What the file says holds at every scale. All that is wrong gets one sentence that begins with the file.
+"""
+
+import contextlib
+import dataclasses
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+from beliefscope.agent import TrainingSpec
+from beliefscope.agent.stored_spec import CELLS
+from beliefscope.errors import require
+from beliefscope.pomdp import Variant
+from beliefscope.study.environments import read_environment
+from beliefscope.study.filled import learner_of, measurements_of
+from beliefscope.study.merge import merge
+from beliefscope.study.names import shipped_studies, shipped_text, user_text
+from beliefscope.study.run_spec import RunSpec, checkpoints, first_middle_last
+from beliefscope.study.scales import SCALES, Scale, ScaleName
+from beliefscope.study.study import Study
+from beliefscope.study.table import one_of, read_table
+
+__all__ = ["read_study", "shipped_studies"]
+
+STUDY = {
+    "name": str,
+    "description": str,
+    "cells": list[str],
+    "seeds": list[int],
+    "traces": bool,
+    "include": list[str],
+    "environments": list[dict],
+    "training": dict,
+    "measurement": dict,
+}
+OF_ENVIRONMENTS = ("cells", "seeds", "training", "measurement")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Setting:
+    """What a definition is read under."""
+
+    scale: Scale
+    variant: Variant
+    within: tuple[str, ...] = ()  # the studies that include this one, and itself
+    folder: Path = Path()  # that paths start from
+
+
+def read_study(name_or_path: str | Path, *, scale: ScaleName = "quick", variant: Variant = "text") -> Study:
+    """The study that is shipped under this name, or defined in this file if it ends in `.toml`."""
+    one_of(scale, SCALES, what="the scale")
+    one_of(variant, get_args(Variant), what="the variant")
+    content, runs = _read(str(name_or_path), _Setting(scale=SCALES[scale], variant=variant))
+    return Study(
+        name=content["name"],
+        description=content.get("description", ""),
+        runs=runs,
+        settings={"scale": scale, "variant": variant},
+    )
+
+
+def _read(name: str, setting: _Setting) -> tuple[dict[str, Any], tuple[RunSpec, ...]]:
+    """A definition's content and its runs."""
+    is_file, path = name.endswith(".toml"), setting.folder / name
+    here = str(path.resolve()) if is_file else name
+    require(here not in setting.within, rule="no study includes itself", received=name, advice="leave out that include")
+    text = user_text(path) if is_file else shipped_text(name)
+    inside = dataclasses.replace(
+        setting, within=(*setting.within, here), folder=path.parent if is_file else setting.folder
+    )
+    with _naming(str(path) if is_file else name):
+        content = {"name": path.stem if is_file else name, **read_table(_parse(text), what="a study", keys=STUDY)}
+        for key in ("name", "description"):
+            require(
+                len(content.get(key, "x").splitlines()) == 1,
+                rule=f"a study's {key} is one line",
+                received=content.get(key),
+                advice="shorten it to one, or leave it out",
+            )
+        return content, _runs(content, inside)
+
+
+def _runs(content: dict[str, Any], setting: _Setting) -> tuple[RunSpec, ...]:
+    included = [run for name in content.get("include", []) for run in _read(name, setting)[1]]
+    useless = [key for key in OF_ENVIRONMENTS if key in content and "environments" not in content]
+    require(
+        not useless,
+        rule=f"{', '.join(OF_ENVIRONMENTS)} concern the study's own environments, not those it includes",
+        received=useless,
+        advice="add [[environments]], or leave them out",
+    )
+    runs = merge([*included, *_own_runs(content, setting)])
+    require(
+        len(runs) > 0,
+        rule="a study has [[environments]] or includes other studies",
+        received="neither",
+        advice="write [[environments]] and below it pomdp = 't-maze', say",
+    )
+    called = Counter(run.label for run in runs)
+    require(
+        len(called) == len(runs),
+        rule="a study has no two different runs of the same environment, cell and seed",
+        received=[label for label, count in called.items() if count > 1][:3],
+        advice="put them into two studies",
+    )
+    return runs if content.get("traces", True) else tuple(dataclasses.replace(run, traces=()) for run in runs)
+
+
+def _own_runs(content: dict[str, Any], setting: _Setting) -> Iterator[RunSpec]:
+    cells = [one_of(cell, CELLS, what="a cell") for cell in content.get("cells", CELLS)]
+    seeds = content.get("seeds", setting.scale.seeds)
+    learners = [
+        learner_of(content.get("training", {}), cell=cell, scale=setting.scale, variant=setting.variant)
+        for cell in cells
+    ]
+    environments = [read_environment(table) for table in content.get("environments", [])]
+    called = Counter(environment.label for environment in environments)
+    require(
+        len(called) == len(environments),
+        rule="the environments of a study differ in their names",
+        received=[label for label, count in called.items() if count > 1],
+        advice="leave out the repeated ones, or give one .pomdp file another name",
+    )
+    for environment in environments:
+        pomdp = environment.build(setting.variant, setting.folder)
+        for learner in learners:
+            measurements = measurements_of(
+                content.get("measurement", {}), learner=learner, pomdp=pomdp, scale=setting.scale
+            )
+            for seed in seeds:
+                training = TrainingSpec(pomdp=pomdp, learner=learner, seed=seed)
+                yield RunSpec(
+                    training=training,
+                    environment=environment.label,
+                    measurements=measurements,
+                    traces=first_middle_last(checkpoints(training)) if seed == seeds[0] else (),
+                )
+
+
+def _parse(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ValueError(f"a study is written in TOML, but this is not: {error}; correct it there.") from error
+
+
+@contextlib.contextmanager
+def _naming(file: str) -> Iterator[None]:
+    """Errors raised inside begin with the file."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from error

@@ -1,0 +1,101 @@
+"""The tables `[training]` and `[measurement]` of a study's file, filled in by the scale: learners and measurements."""
+
+import dataclasses
+import math
+from typing import Any
+
+from beliefscope.agent import DRQN
+from beliefscope.agent.stored_spec import CELLS
+from beliefscope.errors import require
+from beliefscope.measurement import MeasurementSpec
+from beliefscope.pomdp import POMDP, Irrelevant, Variant
+from beliefscope.study.run_spec import Measurement, first_middle_last
+from beliefscope.study.scales import Scale
+from beliefscope.study.table import one_of, read_table
+
+TRAINING = {field.name: field.type for field in dataclasses.fields(DRQN) if field.name not in ("cell", "variant")}
+MEASUREMENT = {
+    "estimators": list[str],
+    "epsilons": list[float],
+    "part": str,
+    "checkpoints": str | list[int],
+    "controls": str,
+    "num_samples": int,
+    "num_particles": int,
+    "epochs": int,
+}
+MAX_CHECKPOINTS = 10_000
+
+
+def learner_of(table: dict[str, Any], *, cell: str, scale: Scale, variant: Variant) -> DRQN:
+    """How the agents with this cell learn."""
+    given = read_table(table, what="[training]", keys=TRAINING)
+    num_episodes = given.get("num_episodes", scale.num_episodes)
+    # A period that the file leaves open gives way to the file's number of episodes, so that the last network is stored.
+    period = math.gcd(scale.checkpoint_period, num_episodes)
+    filled = {"num_episodes": num_episodes, "checkpoint_period": period, **given}
+    learner = DRQN(cell=CELLS[cell], variant=variant, **filled)
+    require(
+        learner.num_episodes % learner.checkpoint_period == 0,
+        rule=f"num_episodes is a multiple of checkpoint_period, here {learner.checkpoint_period}, so that the last "
+        "network is stored",
+        received=learner.num_episodes,
+        advice="change one of them in [training]",
+    )
+    require(
+        learner.num_episodes // learner.checkpoint_period <= MAX_CHECKPOINTS,
+        rule=f"a run of a study stores at most {MAX_CHECKPOINTS} networks",
+        received=learner.num_episodes // learner.checkpoint_period,
+        advice="raise checkpoint_period in [training]",
+    )
+    return learner
+
+
+def measurements_of(table: dict[str, Any], *, learner: DRQN, pomdp: POMDP, scale: Scale) -> tuple[Measurement, ...]:
+    """What is measured of a run: every estimator with every ε."""
+    given = read_table(table, what="[measurement]", keys=MEASUREMENT)
+    estimators, part = given.get("estimators", [learner.variant]), given.get("part", "all")
+    for estimator in estimators:
+        one_of(estimator, ("text", "code", "trusted"), what="an estimator")
+    require(
+        "epochs" not in given or set(estimators) != {"trusted"},
+        rule="epochs concerns the estimators 'text' and 'code'",
+        received=estimators,
+        advice="leave epochs out: 'trusted' chooses for itself",
+    )
+    require(
+        part not in ("relevant", "irrelevant") or isinstance(pomdp, Irrelevant),
+        rule="only an environment with irrelevant variables has a belief in parts",
+        received=f"part = {part!r}",
+        advice="write part = 'all', or irrelevant = 1 in the environment",
+    )
+    stored = list(range(0, learner.num_episodes + 1, learner.checkpoint_period))
+    episodes = _episodes(given.get("checkpoints", "all"), stored)
+    controls = _controls(given.get("controls", "first-middle-last"), stored)
+    specs = [
+        MeasurementSpec(
+            estimator=estimator,
+            num_samples=given.get("num_samples", scale.num_samples),
+            num_particles=given.get("num_particles", scale.num_particles),
+            epsilon=epsilon,
+            epochs=None if estimator == "trusted" else given.get("epochs", scale.epochs),
+            part=one_of(part, ("all", "relevant", "irrelevant"), what="part"),  # pyright: ignore[reportArgumentType]
+        )
+        for estimator in estimators
+        for epsilon in given.get("epsilons", [0.0])
+    ]
+    thorough = tuple(episode for episode in episodes if episode in controls)
+    return tuple(Measurement(spec=spec, episodes=episodes, controls=thorough) for spec in specs)
+
+
+def _episodes(asked: str | list[int], stored: list[int]) -> tuple[int, ...]:
+    if isinstance(asked, list):
+        return tuple(sorted(asked))
+    choices = {"all": tuple(stored), "first-middle-last": first_middle_last(stored), "last": (stored[-1],)}
+    return choices[one_of(asked, choices, what="checkpoints, unless a list of episodes,")]
+
+
+def _controls(asked: str, stored: list[int]) -> tuple[int, ...]:
+    """Of what is stored, not of what is measured, or the same checkpoint would have controls in one study only."""
+    choices = {"first-middle-last": first_middle_last(stored), "none": (), "all": tuple(stored)}
+    return choices[one_of(asked, choices, what="controls")]

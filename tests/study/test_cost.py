@@ -1,0 +1,71 @@
+"""What a study costs: counts by hand, seconds that add up."""
+
+import pytest
+
+from beliefscope.study.cost import cost, seconds, show
+from beliefscope.study.definition import read_study
+
+
+def one_run(folder, text, scale="quick"):
+    path = folder / "mine.toml"
+    path.write_text('cells = ["GRU"]\nseeds = [0]\n[[environments]]\n' + text, "utf-8")
+    return read_study(path, scale=scale)
+
+
+def test_the_first_study_of_the_paper_is_counted_by_hand():
+    found = cost(read_study("paper/tmaze-50", scale="full").runs)
+    assert found[:4] == (20, 20 * (51 + 3 * 6), 20 * 51 * 20_000, 5 * 3)
+
+
+def test_both_parts_of_a_belief_are_fitted_and_every_epsilon():
+    assert cost(read_study("paper/irrelevant-tmaze-50", scale="full").runs).fits == 2 * 20 * 2 * (51 + 3 * 6)
+    assert cost(read_study("paper/generalisation", scale="full").runs).fits == 5 * 4 * 6 * (51 + 3 * 6)
+
+
+def test_asking_for_one_part_fits_one(tmp_path):
+    study = one_run(tmp_path, 'pomdp = "t-maze"\nirrelevant = 1\n[measurement]\npart = "irrelevant"\n')
+    assert cost(study.runs).fits == 4 + 3 * 6
+
+
+@pytest.mark.parametrize("name", ["paper/generalisation", "paper/irrelevant-mountain-hike"])
+def test_the_pieces_take_as_long_as_the_whole(name):
+    study = read_study(name)
+    runs = {run.id: run for run in study.runs}
+    pieces = study.pieces()
+    assert sum(seconds(piece, runs[piece.run]) for piece in pieces) == pytest.approx(cost(study.runs).seconds)
+    assert all(seconds(piece, runs[piece.run]) > 0 for piece in pieces)
+
+
+def test_seconds_are_of_the_order_that_was_measured(tmp_path):
+    # docs/benchmarks.md: 214 s for 5,000 episodes of a GRU, and 20 s for a fit of MINE on one core.
+    study = one_run(tmp_path, 'pomdp = "t-maze"\n', "full")
+    train, _, plain = study.pieces()[:3]
+    assert 150 < seconds(train, study.runs[0]) < 450
+    assert 20 < seconds(plain, study.runs[0]) < 40
+
+
+def test_particles_cost_more_and_trusted_has_a_price_of_its_own(tmp_path):
+    def price(text):
+        return cost(one_run(tmp_path, text).runs).seconds
+
+    few, many = (price(f'pomdp = "mountain-hike"\n[measurement]\nnum_particles = {number}\n') for number in (10, 1000))
+    assert many > 5 * few
+    assert price('pomdp = "t-maze"\n[measurement]\nestimators = ["text", "trusted"]\n') > price('pomdp = "t-maze"\n')
+
+
+def test_what_would_run_is_shown_in_a_few_lines():
+    lines = show(read_study("paper", scale="full")).splitlines()
+    assert lines[0].startswith("paper, full, text: ")
+    assert len(lines) == 2 + 1 + 9 + 2
+    assert max(map(len, lines)) <= 120
+    assert "T-Maze, L = 50 + 4 irrelevant" in lines[9]
+    assert "all five      4     5,000           51  2,760" in lines[9]
+    assert lines[-1].startswith("180 runs, 24,840 fits on 285,600,000 pairs, 135 traces: about ")
+    assert lines[-1].endswith(" days on two")
+
+
+def test_a_small_study_is_shown_in_minutes(tmp_path):
+    study = one_run(tmp_path, 'pomdp = "t-maze"\nlength = 5\n[training]\nnum_episodes = 100\n')
+    said = show(study)
+    assert said.startswith("mine, quick, text\n")
+    assert "seconds on one core" in said or "minutes on one core" in said

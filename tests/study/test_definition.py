@@ -1,0 +1,287 @@
+"""Studies are read from their definitions: the paper's as the paper has them, a user's as its file says."""
+
+import functools
+import itertools
+
+import pytest
+
+from beliefscope import MeasurementSpec, TMaze, classic, write_pomdp
+from beliefscope.agent.stored_spec import CELLS
+from beliefscope.study.definition import read_study, shipped_studies
+from beliefscope.study.merge import merge
+from beliefscope.study.run_spec import Measurement
+
+SCALES = ("quick", "small", "full")
+OF_FIVE_CELLS = {
+    "paper/tmaze-50": ["T-Maze, L = 50"],
+    "paper/tmaze-100": ["T-Maze, L = 100"],
+    "paper/tmaze-50-stochastic": ["Stochastic T-Maze, L = 50, λ = 0.3"],
+    "paper/mountain-hike": ["Mountain Hike"],
+    "paper/varying-mountain-hike": ["Varying Mountain Hike"],
+    "paper/irrelevant-tmaze-50": ["T-Maze, L = 50 + 1 irrelevant", "T-Maze, L = 50 + 4 irrelevant"],
+    "paper/irrelevant-mountain-hike": ["Mountain Hike + 1 irrelevant", "Mountain Hike + 4 irrelevant"],
+}
+MAZE = '[[environments]]\npomdp = "t-maze"\nlength = 4\n'
+
+read = functools.lru_cache(read_study)
+
+
+def written(folder, text, name="mine.toml"):
+    path = folder / name
+    path.write_text(text, "utf-8")
+    return path
+
+
+def measured(study):
+    return sum(len(each.episodes) for run in study.runs for each in run.measurements)
+
+
+def environments(study):
+    return list(dict.fromkeys(run.environment for run in study.runs))
+
+
+def test_the_shipped_studies_are_the_papers_each_with_a_line_of_description():
+    found = shipped_studies()
+    assert set(found) == {*OF_FIVE_CELLS, "paper/generalisation", "paper"}
+    assert all(len(text.splitlines()) == 1 for text in found.values())
+
+
+@pytest.mark.parametrize("variant", ["text", "code"])
+@pytest.mark.parametrize("name", [*OF_FIVE_CELLS, "paper/generalisation"])
+def test_every_shipped_study_reads_at_every_scale_in_both_variants(name, variant):
+    for scale, num_episodes, period, seeds, num_samples, num_particles, epochs in (
+        ("quick", 300, 100, 2, 2000, 64, 50),
+        ("small", 2000, 200, 4, 5000, 128, 100),
+        ("full", 5000, 100, 4, 10_000, 1000, None),
+    ):
+        study = read_study(name, scale=scale, variant=variant)
+        assert (study.name, study.settings) == (name, {"scale": scale, "variant": variant})
+        assert {run.training.seed for run in study.runs} == set(range(seeds))
+        for run in study.runs:
+            learner = run.training.learner
+            assert (learner.num_episodes, learner.checkpoint_period, learner.variant) == (num_episodes, period, variant)
+            for each in run.measurements:
+                expected = MeasurementSpec(
+                    estimator=variant,
+                    num_samples=num_samples,
+                    num_particles=num_particles,
+                    epochs=epochs,
+                    epsilon=each.spec.epsilon,
+                )
+                assert each.spec == expected
+
+
+@pytest.mark.parametrize(("name", "labels"), OF_FIVE_CELLS.items())
+def test_a_study_of_five_cells_has_four_agents_of_each_in_each_environment(name, labels):
+    study = read(name, scale="full")
+    assert environments(study) == labels
+    expected = itertools.product(labels, CELLS, range(4))
+    assert [(run.environment, run.training.learner.cell.__name__, run.training.seed) for run in study.runs] == list(
+        expected
+    )
+    assert measured(study) == len(labels) * 20 * 51
+    assert all(each.controls == (0, 2500, 5000) for run in study.runs for each in run.measurements)
+
+
+def test_traces_are_kept_of_three_checkpoints_of_each_first_seed():
+    traces = {run.training.seed: run.traces for run in read("paper/tmaze-50", scale="full").runs}
+    assert traces == {0: (0, 2500, 5000), 1: (), 2: (), 3: ()}
+
+
+def test_the_whole_paper_trains_the_runs_of_generalisation_but_once():
+    study, general = read("paper", scale="full"), read("paper/generalisation", scale="full")
+    assert len(general.runs) == 5 * 4
+    assert {run.id for run in general.runs} < {run.id for run in study.runs}
+    assert len({run.id for run in study.runs}) == len(study.runs) == 5 * 5 * 4 + 4 * 5 * 4
+    # At ε = 0 the GRU is measured for both, once; five more ε are for generalisation alone.
+    assert measured(study) == 180 * 51 + 5 * 4 * 5 * 51
+
+
+@pytest.mark.parametrize("variant", ["text", "code"])
+@pytest.mark.parametrize("scale", ["quick", "small"])
+def test_the_whole_paper_reads_in_both_variants_and_does_nothing_twice(scale, variant):
+    study = read_study("paper", scale=scale, variant=variant)
+    assert len(study.runs) == 45 * {"quick": 2, "small": 4}[scale]
+    named = {
+        (run.id, each.spec, episode) for run in study.runs for each in run.measurements for episode in each.episodes
+    }
+    assert len(named) == measured(study)
+
+
+def test_generalisation_measures_at_zero_what_the_five_studies_measure():
+    general = {run.id: run for run in read("paper/generalisation", scale="full").runs}
+    alone = [run for run in read("paper/mountain-hike", scale="full").runs if run.id in general]
+    assert [run.training.seed for run in alone] == [0, 1, 2, 3]
+    for run in alone:
+        assert run.measurements[0] == general[run.id].measurements[0]
+        assert [each.spec.epsilon for each in general[run.id].measurements] == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+def test_names_of_runs_depend_neither_on_the_order_of_keys_nor_on_the_name_of_the_scale(tmp_path):
+    training = "[training]\nnum_episodes = 20\ncheckpoint_period = 10\nexploration_rate = 1\n"
+    measurement = "[measurement]\nnum_samples = 3000\nnum_particles = 7\nepochs = 3\nepsilons = [0, 1]\n"
+    first = 'cells = ["GRU"]\nseeds = [3]\n' + MAZE + training + measurement
+    second = (
+        "[measurement]\nepsilons = [0.0, 1.0]\nepochs = 3\nnum_particles = 7\nnum_samples = 3000\n"
+        "[training]\nexploration_rate = 1.0\ncheckpoint_period = 10\nnum_episodes = 20\n"
+        '[[environments]]\nlength = 4\nstochasticity = 0\npomdp = "t-maze"\n'
+    )
+    second = 'seeds = [3]\ncells = ["GRU"]\n' + second
+    studies = [
+        read_study(written(tmp_path, text, f"{place}.toml"), scale=scale)
+        for place, (text, scale) in enumerate(itertools.product((first, second), SCALES))
+    ]
+    assert len({tuple(piece.name for piece in study.pieces()) for study in studies}) == 1
+
+
+def test_what_a_file_says_wins_and_the_scale_fills_in_the_rest(tmp_path):
+    path = written(tmp_path, 'cells = ["MGU"]\n' + MAZE + "[training]\nnum_episodes = 250\n")
+    for scale in SCALES:
+        study = read_study(str(path), scale=scale)
+        learner = study.runs[0].training.learner
+        # The period gives way, so that the last network is stored.
+        assert (learner.cell, learner.num_episodes, learner.checkpoint_period) == (CELLS["MGU"], 250, 50)
+    assert study.name == "mine"
+
+
+def test_checkpoints_and_controls_can_be_chosen(tmp_path):
+    def asked(text):
+        path = written(tmp_path, 'seeds = [5]\ncells = ["GRU"]\ntraces = false\n' + MAZE + "[measurement]\n" + text)
+        (run,) = read_study(path, scale="small").runs
+        assert run.traces == ()
+        return [(each.spec.estimator, each.episodes, each.controls) for each in run.measurements]
+
+    assert asked('checkpoints = "last"') == [("text", (2000,), (2000,))]
+    assert asked('checkpoints = "first-middle-last"\ncontrols = "none"') == [("text", (0, 1000, 2000), ())]
+    assert asked("checkpoints = [400, 0]") == [("text", (0, 400), (0,))]
+    assert asked('checkpoints = [400, 0]\ncontrols = "all"') == [("text", (0, 400), (0, 400))]
+    both = asked('estimators = ["code", "trusted"]\nepochs = 7\ncheckpoints = "last"')
+    assert both == [("code", (2000,), (2000,)), ("trusted", (2000,), (2000,))]
+
+
+def test_a_file_of_ones_own_pomdp_is_found_beside_the_study(tmp_path):
+    (tmp_path / "mazes").mkdir()
+    write_pomdp(classic("tiger", horizon=20), tmp_path / "mazes" / "my-tiger.pomdp")
+    text = 'cells = ["GRU"]\n[[environments]]\npomdp = "file"\npath = "mazes/my-tiger.pomdp"\nhorizon = 20\n'
+    study = read_study(written(tmp_path, text))
+    assert environments(study) == ["my-tiger"]
+    assert study.runs[0].training.pomdp.horizon == 20
+    assert study.runs[0].label == "my-tiger, GRU, seed 0"
+
+
+def test_a_study_includes_others_and_adds_to_them(tmp_path):
+    text = 'include = ["paper/tmaze-50", "other.toml"]\ncells = ["GRU"]\nseeds = [0, 7]\n[[environments]]\n'
+    text += 'pomdp = "t-maze"\n[measurement]\nepsilons = [0, 0.5]\ncheckpoints = "last"\ncontrols = "none"\n'
+    written(tmp_path, 'cells = ["BRC"]\nseeds = [9]\n' + MAZE, "other.toml")
+    study = read_study(written(tmp_path, text))
+    assert len(study.runs) == 10 + 1 + 1
+    shared = next(run for run in study.runs if run.label == "T-Maze, L = 50, GRU, seed 0")
+    assert [(each.spec.epsilon, each.episodes, each.controls) for each in shared.measurements] == [
+        (0.0, (0, 100, 200, 300), (0, 200, 300)),
+        (0.5, (300,), ()),
+    ]
+
+
+def test_runs_that_meet_are_measured_and_traced_for_both():
+    run = read("paper/tmaze-50").runs[0]
+    spec = run.measurements[0].spec
+    first = Measurement(spec=spec, episodes=(0, 100), controls=(100,))
+    second = Measurement(spec=spec, episodes=(100, 200), controls=(200,))
+    one, two = (
+        type(run)(training=run.training, environment="here", measurements=(each,), traces=traces)
+        for each, traces in ((first, (0,)), (second, (300,)))
+    )
+    (both,) = merge([one, two])
+    assert both.measurements == (Measurement(spec=spec, episodes=(0, 100, 200), controls=(100, 200)),)
+    assert both.traces == (0, 300)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("cels = ['GRU']\n" + MAZE, "but got 'cels'; perhaps 'cells' is meant"),
+        ("cells = ['GRUU']\n" + MAZE, "a cell is 'LSTM', 'GRU', 'BRC', 'NBRC' or 'MGU', but got 'GRUU'; perhaps 'GRU'"),
+        ("cells = ['nbrc']\n" + MAZE, "perhaps 'NBRC' is meant"),
+        ("cells = 'GRU'\n" + MAZE, "cells is a list of texts, but got 'GRU'"),
+        ("cells = []\n" + MAZE, "cells names at least one, but got []"),
+        ("seeds = [1, 1]\n" + MAZE, "seeds names each but once, but got [1, 1]"),
+        ("seeds = [true]\n" + MAZE, "seeds is a list of whole numbers, but got [True]"),
+        ("seeds = [-1]\n" + MAZE, "a seed is a whole number from 0 to 4294967295, but got -1"),
+        ('name = "two\\nlines"\n' + MAZE, "a study's name is one line"),
+        (
+            "cells = ['GRU'\n" + MAZE,
+            "a study is written in TOML, but this is not: Unclosed array (at line 2, column 1)",
+        ),
+        ("", "a study has [[environments]] or includes other studies"),
+        ("seeds = [0]\ninclude = ['paper/tmaze-50']", "concern the study's own environments"),
+        ("include = ['paper/tmaze']", "perhaps 'paper/tmaze-50' is meant"),
+        ("include = ['mine.toml']", "no study includes itself, but got 'mine.toml'"),
+        ("include = ['absent.toml']", "a study whose name ends in .toml is a file"),
+        ("[environments]\npomdp = 't-maze'", "write [[environments]], in double brackets"),
+        ("[[environments]]\nlength = 5", "an environment has a key pomdp"),
+        ("[[environments]]\npomdp = 'tmaze'", "perhaps 't-maze' is meant"),
+        ("[[environments]]\npomdp = 't-maze'\nlenght = 5", "but got 'lenght'; perhaps 'length' is meant"),
+        ("[[environments]]\npomdp = 't-maze'\nvarying = true", "the keys of a t-maze environment are pomdp, length, "),
+        ("[[environments]]\npomdp = 't-maze'\nlength = true", "length is a whole number, but got True"),
+        ("[[environments]]\npomdp = 't-maze'\nlength = 5.0", "length is a whole number, but got 5.0"),
+        ("[[environments]]\npomdp = 't-maze'\nlength = 0", "a T-Maze's length is a whole number of at least 1"),
+        ("[[environments]]\npomdp = 't-maze'\nirrelevant = -1", "the number of dimensions is a whole number"),
+        ("[[environments]]\npomdp = 'file'", "has a path, relative to the study's file"),
+        ("[[environments]]\npomdp = 'file'\npath = 'no.pomdp'", "there is no such file"),
+        (MAZE + "[[environments]]\npomdp = 't-maze'\nlength = 4\nstochasticity = 0", "differ in their names"),
+        ("include = ['paper/tmaze-50']\n[[environments]]\npomdp = 't-maze'\n[training]\nbatch_size = 8", "two studies"),
+        (MAZE + "[training]\nlearningrate = 0.1", "perhaps 'learning_rate' is meant"),
+        (MAZE + "[training]\ncell = 'GRU'", "the keys of [training] are num_layers, "),
+        (MAZE + "[training]\nlearning_rate = -1", "learning_rate is a finite number of at least 0, but got -1.0"),
+        (MAZE + "[training]\nlearning_rate = '1e-3'", "learning_rate is a number, but got '1e-3'"),
+        (MAZE + "[training]\nnum_episodes = 0", "num_episodes is a whole number of at least 1"),
+        (MAZE + "[training]\ncheckpoint_period = 70", "num_episodes is a multiple of checkpoint_period, here 70"),
+        (MAZE + "[training]\nnum_episodes = 1000000000000", "a run of a study stores at most 10000 networks"),
+        (MAZE + "[measurement]\nestimators = ['MINE']", "an estimator is 'text', 'code' or 'trusted', but got 'MINE'"),
+        (MAZE + "[measurement]\nepsilons = [2]", "epsilon lies in [0, 1], but got 2.0"),
+        (MAZE + "[measurement]\nepsilons = [0, 0.0]", "epsilons names each but once"),
+        (MAZE + "[measurement]\nnum_samples = 10", "num_samples is a whole number of at least 2000, but got 10"),
+        (MAZE + "[measurement]\npart = 'relevant'", "only an environment with irrelevant variables"),
+        (MAZE + "[measurement]\npart = 'some'", "part is 'all', 'relevant' or 'irrelevant', but got 'some'"),
+        (MAZE + "[measurement]\ncheckpoints = 'first'", "checkpoints, unless a list of episodes, is 'all', "),
+        (MAZE + "[measurement]\ncheckpoints = [0, 5]", "which are stored every 100 episodes, but got [5]"),
+        (MAZE + "[measurement]\ncontrols = 'no'", "controls is 'first-middle-last', 'none' or 'all', but got 'no'"),
+        (MAZE + "[measurement]\nestimators = ['trusted']\nepochs = 3", "epochs concerns the estimators"),
+    ],
+)
+def test_a_bad_file_gets_one_sentence_that_names_it(tmp_path, text, sentence):
+    path = written(tmp_path, text)
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        read_study(path)
+    said = str(caught.value)
+    assert said.startswith(f"{path}: ")
+    assert sentence in said
+    assert "\n" not in said
+    assert said.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("paper/tmaze50", "perhaps 'paper/tmaze-50' is meant: `beliefscope list` shows all."),
+        ("zebra", "name one that is there: `beliefscope list` shows all."),
+        ("nowhere/mine.toml", "a study whose name ends in .toml is a file, but got 'nowhere/mine.toml'"),
+    ],
+)
+def test_a_study_that_is_not_there_gets_a_sentence(name, sentence):
+    with pytest.raises(ValueError, match=r"^a study .*\.$") as caught:
+        read_study(name)
+    assert sentence in str(caught.value)
+
+
+def test_a_file_that_is_no_text_gets_a_sentence(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="a study is a text file that can be read"):
+        read_study(path)
+
+
+def test_variants_reach_the_environment():
+    (text, code) = (read_study("paper/mountain-hike", variant=each).runs[0].training.pomdp for each in ("text", "code"))
+    assert (text.goal_radius, code.goal_radius) == (0.1, 0.2)
+    assert read("paper/tmaze-50").runs[0].training.pomdp == TMaze(50)

@@ -1,0 +1,227 @@
+"""A study from nothing to its table: workers, resumption after kills, damage, failures."""
+
+import json
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from study.tiny import TOML, beliefscope, definition, run
+
+from beliefscope import StudyFolder, read_study
+from beliefscope.cli import main
+from beliefscope.storage import read_record, write_record
+from beliefscope.study.folder import count_states
+from beliefscope.study.run import missing
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> StudyFolder:
+    """The study, run by one worker without a break."""
+    folder = tmp_path_factory.mktemp("whole")
+    status, out, err = run("run", definition(folder), "--out", folder / "out", "--workers", 1)
+    assert status == 0, err
+    assert "4 done, of 4 pieces" in out
+    return StudyFolder(folder / "out")
+
+
+def copied(whole: StudyFolder, folder: Path) -> StudyFolder:
+    for file in whole.path.rglob("*"):
+        if file.is_file():
+            there = folder / file.relative_to(whole.path)
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.write_bytes(file.read_bytes())
+    return StudyFolder(folder)
+
+
+def go_on(folder: Path, *options: object) -> tuple[int, str, str]:
+    return run("run", definition(folder.parent), "--out", folder, "--workers", 1, *options)
+
+
+def test_the_table_has_a_row_for_each_measured_checkpoint_with_the_evaluations_return(whole):
+    table = whole.table()
+    assert [list(table[name]) for name in ("cell", "seed", "episode")] == [["GRU"] * 2, [0, 1], [20, 20]]
+    assert list(table["epochs"]) == [2, 2]
+    for identity, found in zip(table["run"], table["return"], strict=True):
+        lines = (whole.path / "runs" / identity / "metrics.jsonl").read_text().splitlines()
+        assert json.loads(lines[-1])["return"] == found
+    assert whole.csv().count("\n") == 3
+    assert np.isfinite([float(bits) for bits in table["bits"]]).all()
+
+
+def test_the_folder_says_what_was_asked_for(whole):
+    study = read_study(str(whole.path.parent / "tiny.toml"))
+    assert [piece.name for piece in whole.pieces] == [piece.name for piece in study.pieces()]
+    assert count_states(whole.states()) == "4 done"
+    assert not list((whole.path / "locks").iterdir())
+    (call,) = json.loads((whole.path / "manifest.json").read_text())["calls"]
+    assert call["device"] == "cpu"
+
+
+@pytest.mark.slow
+def test_two_workers_give_the_same_table(whole, tmp_path):
+    status, _, err = run("run", definition(tmp_path), "--out", tmp_path / "out", "--workers", 2)
+    assert status == 0, err
+    assert StudyFolder(tmp_path / "out").csv() == whole.csv()
+
+
+@pytest.mark.slow
+def test_a_study_killed_at_random_moments_ends_with_the_same_table(whole, tmp_path, pytestconfig):
+    folder, draw, killed = tmp_path / "out", random.Random(pytestconfig.getoption("kill_seed")), 0
+    while killed < pytestconfig.getoption("kills"):
+        with beliefscope("run", definition(tmp_path), "--out", folder, "--workers", 2) as process:
+            calls = _calls(folder)
+            while _calls(folder) == calls and process.poll() is None:
+                time.sleep(0.02)  # until its workers are ready
+            time.sleep(draw.uniform(0, 4))
+            process.kill()
+        killed += 1
+        time.sleep(0.2)  # for the kernel to end the workers, too
+        if count_states(StudyFolder(folder).states()) == "4 done":
+            assert StudyFolder(folder).csv() == whole.csv()
+            for file in folder.rglob("*"):
+                if file.is_file():
+                    file.unlink()  # and once more from the start
+    status, _, err = go_on(folder)
+    assert status == 0, err
+    assert StudyFolder(folder).csv() == whole.csv()
+    assert not [file for file in folder.rglob("*.tmp") if "manifest" not in file.name and "study" not in file.name]
+
+
+def _calls(folder: Path) -> int:
+    file = folder / "manifest.json"
+    return len(json.loads(file.read_text())["calls"]) if file.exists() else 0
+
+
+def test_a_finished_study_is_not_run_again(whole, tmp_path):
+    folder = copied(whole, tmp_path / "out").path
+    before = {file: file.stat().st_mtime_ns for file in folder.rglob("*.json")}
+    status, out, _ = go_on(folder)
+    assert status == 0
+    assert "4 done" in out
+    assert {file: file.stat().st_mtime_ns for file in folder.rglob("*.json")} == before
+
+
+def damage(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["params/20.eqx", "metrics.jsonl", "measure/*.json", "trained.json"])
+def test_what_is_damaged_is_set_aside_and_made_again(name, whole, tmp_path):
+    study = copied(whole, tmp_path / "out")
+    run_folder = study.path / "runs" / study.runs[1].id
+    (file,) = run_folder.glob(name)
+    content = file.read_bytes()
+    damage(file)
+    others = {path: path.stat().st_mtime_ns for path in (study.path / "runs" / study.runs[0].id).rglob("*.*")}
+    status, out, err = go_on(study.path)
+    assert status == 0, err
+    assert f"set aside, to be made again: {file}" in out
+    assert file.read_bytes() == content
+    assert list((study.path / "quarantine").glob(f"*/{file.name}")) or list(
+        (study.path / "quarantine").rglob(file.name)
+    )
+    assert study.csv() == whole.csv()
+    assert others == {path: path.stat().st_mtime_ns for path in others}
+
+
+def test_a_damaged_piece_is_never_read_as_data(whole, tmp_path, capsys):
+    study = copied(whole, tmp_path / "out")
+    (file,) = (study.path / "runs" / study.runs[0].id / "measure").glob("*.json")
+    file.write_text(file.read_text().replace('"bits": ', '"bits": 1'))
+    with pytest.raises(ValueError, match=f"{file.name} is to be read as it was written, but its checksum"):
+        study.table()
+
+
+@pytest.mark.slow
+def test_a_truncated_state_of_an_unfinished_training_is_set_aside_and_the_training_begun_again(whole, tmp_path):
+    study = copied(whole, tmp_path / "out")
+    folder = study.path / "runs" / study.runs[0].id
+    (folder / "trained.json").unlink()
+    state = (folder / "resume.eqx").read_bytes()
+    (folder / "resume.eqx").write_bytes(state[:1000])
+    status, _, err = go_on(study.path)
+    assert status == 0, err
+    assert study.csv() == whole.csv()
+    assert (folder / "resume.eqx").read_bytes() == state
+
+
+@pytest.mark.slow
+def test_a_description_edited_by_hand_stops_its_run_alone_and_its_repair_lets_the_study_go_on(whole, tmp_path):
+    study = copied(whole, tmp_path / "out")
+    first, second = (study.path / "runs" / one.id for one in study.runs)
+    for folder in (first, second):
+        (folder / "trained.json").unlink()
+    spec = (first / "spec.json").read_text()
+    (first / "spec.json").write_text(spec.replace('"seed": 0', '"seed": 5'))
+    status, out, _ = go_on(study.path)
+    assert status == 1
+    assert f"{first / 'spec.json'} describes the run whose name its folder bears" in out
+    assert (second / "trained.json").exists()
+    assert "1 failed" in run("status", study.path)[1]
+    (first / "spec.json").write_text(spec)
+    status, out, _ = go_on(study.path)
+    assert status == 0
+    assert "4 done" in out
+    assert study.csv() == whole.csv()
+
+
+def test_only_some_pieces_with_the_trainings_they_need(whole, tmp_path):
+    empty = StudyFolder(tmp_path)
+    empty.prepare(read_study(str(whole.path.parent / "tiny.toml")))
+    assert len(missing(empty)) == 4
+    assert [piece.kind for piece in missing(empty, ["seed 1: measure"])] == ["train", "measure"]
+    with pytest.raises(ValueError, match=r"--only names parts of titles .* but got \['LSTM'\]"):
+        missing(empty, ["LSTM"])
+
+
+def test_a_diverged_run_is_told_of_and_has_no_rows(whole, tmp_path):
+    study = copied(whole, tmp_path / "out")
+    folder = study.path / "runs" / study.runs[0].id
+    (folder / "trained.json").unlink()
+    write_record(folder / "failed.json", {"episode": 3, "reason": "not finite"})
+    states = list(study.states().values())
+    assert states == ["diverged", "done", "done", "done"]
+    assert set(study.table()["seed"]) == {1}
+    status, out, _ = run("status", study.path)
+    assert status == 1
+    assert "diverged: T-Maze, L = 3, GRU, seed 0" in out
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda folder: (folder / "study.json").unlink(), "the folder of a study holds a study.json"),
+        (lambda folder: damage(folder / "study.json"), "study.json is to be read as it was written"),
+        (lambda folder: _with_format(folder, 99), "reads study folders of format 1, but got 'format 99"),
+    ],
+)
+def test_a_folder_that_cannot_be_read_is_refused_in_one_sentence(change, words, whole, tmp_path, capsys):
+    study = copied(whole, tmp_path / "out")
+    change(study.path)
+    for command in ("status", "export"):
+        assert main([command, str(study.path)]) == 2
+        error = capsys.readouterr().err
+        assert words in error
+        assert error.count("\n") == 1
+
+
+def _with_format(folder: Path, number: int) -> None:
+    write_record(folder / "study.json", {**read_record(folder / "study.json"), "format": number})
+
+
+def test_another_study_is_not_put_into_the_same_folder(whole):
+    other = whole.path.parent / "other.toml"
+    other.write_text(TOML)
+    with pytest.raises(ValueError, match=r"holds the study tiny quick text, .* but got 'other quick text'"):
+        StudyFolder(whole.path).prepare(read_study(str(other)))
+
+
+def test_a_study_with_more_seeds_goes_on_in_its_folder(whole, tmp_path):
+    study = copied(whole, tmp_path / "out")
+    study.prepare(read_study(str(definition(tmp_path, TOML.replace("[0, 1]", "[0, 1, 2]")))))
+    assert count_states(study.states()) == "4 done, 2 missing"

@@ -1,0 +1,51 @@
+"""A study of seconds: T-Maze L = 3, two agents of 20 episodes, two fits."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+TOML = """
+cells = ["GRU"]
+seeds = [0, 1]
+traces = false
+[[environments]]
+pomdp = "t-maze"
+length = 3
+[training]
+num_episodes = 20
+checkpoint_period = 20
+evaluation_episodes = 5
+hidden_size = 8
+[measurement]
+num_samples = 2000
+epochs = 2
+checkpoints = "last"
+controls = "none"
+"""
+
+
+def definition(folder: Path, text: str = TOML) -> Path:
+    file = folder / "tiny.toml"
+    file.write_text(text)
+    return file
+
+
+def beliefscope(*arguments: object) -> subprocess.Popen[str]:
+    """The command in a process of its own, which keeps compiled programs where all these tests find them."""
+    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[2] / ".pytest_cache" / "xla")}
+    code = "import sys; from beliefscope.cli import main; sys.exit(main())"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    """Exit status, standard output, standard error."""
+    with beliefscope(*arguments) as process:
+        out, err = process.communicate()
+        return process.returncode, out, err
