@@ -4,9 +4,10 @@ import pytest
 
 from beliefscope.study.cost import cost, seconds, show
 from beliefscope.study.definition import read_study
+from beliefscope.study.scales import ScaleName
 
 
-def one_run(folder, text, scale="quick"):
+def one_run(folder, text, scale: ScaleName = "quick"):
     path = folder / "mine.toml"
     path.write_text('cells = ["GRU"]\nseeds = [0]\n[[environments]]\n' + text, "utf-8")
     return read_study(path, scale=scale)

@@ -2,16 +2,22 @@
 
 import functools
 import itertools
+import re
+from pathlib import Path
 
 import pytest
 
-from beliefscope import MeasurementSpec, TMaze, classic, write_pomdp
+from beliefscope import MeasurementSpec, MountainHike, TMaze, classic, write_pomdp
 from beliefscope.agent.stored_spec import CELLS
-from beliefscope.study.definition import read_study, shipped_studies
+from beliefscope.study.definition import STUDY, read_study, shipped_studies
+from beliefscope.study.environments import KINDS
+from beliefscope.study.filled import MEASUREMENT, TRAINING
 from beliefscope.study.merge import merge
 from beliefscope.study.run_spec import Measurement
+from beliefscope.study.scales import ScaleName
 
-SCALES = ("quick", "small", "full")
+DOCS = Path(__file__).parents[2] / "docs" / "studies.md"
+SCALES: tuple[ScaleName, ...] = ("quick", "small", "full")
 OF_FIVE_CELLS = {
     "paper/tmaze-50": ["T-Maze, L = 50"],
     "paper/tmaze-100": ["T-Maze, L = 100"],
@@ -49,10 +55,10 @@ def test_the_shipped_studies_are_the_papers_each_with_a_line_of_description():
 @pytest.mark.parametrize("variant", ["text", "code"])
 @pytest.mark.parametrize("name", [*OF_FIVE_CELLS, "paper/generalisation"])
 def test_every_shipped_study_reads_at_every_scale_in_both_variants(name, variant):
-    for scale, num_episodes, period, seeds, num_samples, num_particles, epochs in (
-        ("quick", 300, 100, 2, 2000, 64, 50),
-        ("small", 2000, 200, 4, 5000, 128, 100),
-        ("full", 5000, 100, 4, 10_000, 1000, None),
+    for scale, (num_episodes, period, seeds, num_samples, num_particles, epochs) in zip(
+        SCALES,
+        [(300, 100, 2, 2000, 64, 50), (2000, 200, 4, 5000, 128, 100), (5000, 100, 4, 10_000, 1000, None)],
+        strict=True,
     ):
         study = read_study(name, scale=scale, variant=variant)
         assert (study.name, study.settings) == (name, {"scale": scale, "variant": variant})
@@ -139,9 +145,9 @@ def test_what_a_file_says_wins_and_the_scale_fills_in_the_rest(tmp_path):
     for scale in SCALES:
         study = read_study(str(path), scale=scale)
         learner = study.runs[0].training.learner
+        assert study.name == "mine"
         # The period gives way, so that the last network is stored.
         assert (learner.cell, learner.num_episodes, learner.checkpoint_period) == (CELLS["MGU"], 250, 50)
-    assert study.name == "mine"
 
 
 def test_checkpoints_and_controls_can_be_chosen(tmp_path):
@@ -257,7 +263,7 @@ def test_a_bad_file_gets_one_sentence_that_names_it(tmp_path, text, sentence):
     assert said.startswith(f"{path}: ")
     assert sentence in said
     assert "\n" not in said
-    assert said.endswith(".")
+    assert said.endswith((".", "no such file"))
 
 
 @pytest.mark.parametrize(
@@ -282,6 +288,21 @@ def test_a_file_that_is_no_text_gets_a_sentence(tmp_path):
 
 
 def test_variants_reach_the_environment():
-    (text, code) = (read_study("paper/mountain-hike", variant=each).runs[0].training.pomdp for each in ("text", "code"))
-    assert (text.goal_radius, code.goal_radius) == (0.1, 0.2)
+    text, code = (read("paper/mountain-hike", variant=variant).runs[0].training.pomdp for variant in ("text", "code"))
+    assert text == MountainHike.of_paper("text")
+    assert code == MountainHike.of_paper("code")
+    assert text != code
     assert read("paper/tmaze-50").runs[0].training.pomdp == TMaze(50)
+
+
+def test_the_page_on_studies_has_every_key_and_an_example_that_reads(tmp_path):
+    page = DOCS.read_text("utf-8")
+    options = {field for kind in KINDS.values() for field in kind.__dataclass_fields__}
+    assert [key for key in {*STUDY, *TRAINING, *MEASUREMENT, *options} if not re.search(rf"`\[*{key}\]*`", page)] == []
+    assert [name for name in shipped_studies() if f"`{name}`" not in page] == []
+    (tmp_path / "mazes").mkdir()
+    write_pomdp(classic("cheese-maze", horizon=60), tmp_path / "mazes" / "cheese.pomdp")
+    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    study = read_study(written(tmp_path, example))
+    assert len(study.runs) == 8
+    assert [each.episodes for each in study.runs[0].measurements] == [(0, 500, 1000)] * 2

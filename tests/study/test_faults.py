@@ -1,0 +1,82 @@
+"""Disks that fail under a study: an error that names the file, nothing lost, and after the repair it goes on."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from study.tiny import definition, run
+
+from beliefscope import StudyFolder
+
+pytestmark = pytest.mark.slow
+FAULTS = Path(__file__).parent / "faults"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory) -> str:
+    """That of a run without faults."""
+    folder = tmp_path_factory.mktemp("whole")
+    status, _, err = run("run", definition(folder), "--out", folder / "out", "--workers", 1)
+    assert status == 0, err
+    return StudyFolder(folder / "out").csv()
+
+
+def go(folder: Path) -> tuple[int, str, str]:
+    return run("run", definition(folder.parent), "--out", folder, "--workers", 1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "file"),
+    [
+        ("ENOSPC:0:study.json", "study.json"),
+        ("ENOSPC:2:resume.eqx", "resume.eqx"),
+        ("ENOSPC:0:trained.json", "trained.json"),
+        ("EROFS:1:metrics.jsonl", "metrics.jsonl"),
+        ("EIO:1:20.eqx", "20.eqx"),
+    ],
+)
+def test_a_disk_that_fails_stops_the_study_with_the_files_name_and_it_goes_on_afterwards(
+    fault, file, table, tmp_path, monkeypatch
+):
+    folder = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(FAULTS), prepend=os.pathsep)
+        patch.setenv("FAULT", fault)
+        status, _, err = go(folder)
+    assert status == 2
+    assert err.splitlines()[-1].startswith("beliefscope: ")
+    assert file in err.splitlines()[-1]
+    assert "Traceback" not in err
+    status, _, err = go(folder)
+    assert status == 0, err
+    assert StudyFolder(folder).csv() == table
+
+
+@pytest.mark.parametrize("fault", ["short:0:", "delay:0:"])
+def test_a_disk_that_takes_little_at_a_time_or_is_slow_changes_nothing(fault, table, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(FAULTS), prepend=os.pathsep)
+    monkeypatch.setenv("FAULT", fault)
+    status, _, err = go(tmp_path / "out")
+    assert status == 0, err
+    assert StudyFolder(tmp_path / "out").csv() == table
+
+
+def test_a_full_disk_stops_the_study_and_more_room_lets_it_go_on(table, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=100k", "none", disk], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"mounting is not allowed here: {mounted.stderr.decode().strip()}")
+    try:
+        status, _, err = go(disk / "out")
+        assert status == 2
+        assert "No space left on device" in err
+        subprocess.run(["mount", "-o", "remount,size=50m", disk], check=True)
+        status, _, err = go(disk / "out")
+        assert status == 0, err
+        assert StudyFolder(disk / "out").csv() == table
+    finally:
+        subprocess.run(["umount", disk], check=True)
