@@ -5,16 +5,14 @@ treasure, so that all its memories and beliefs, with their probabilities, can be
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from beliefscope.agent.exploration import EpsilonGreedy
 from beliefscope.agent.interface import RecurrentAgent
-from beliefscope.belief import Filter
+from beliefscope.belief import Filter, run_filter
 from beliefscope.information import SmoothedInformation, smoothed_information
-from beliefscope.pairs.walk import beliefs_at, memories_at
-from beliefscope.pomdp import POMDP, TMaze, rollout
+from beliefscope.measurement.episodes import encoded, features_along, replayed, two_episodes
+from beliefscope.pomdp import POMDP, TMaze
 
 NOISES = (0.1, 0.01, 0.001)  # σ
 
@@ -33,21 +31,14 @@ def can_enumerate(pomdp: POMDP, epsilon: float) -> bool:
 
 def visited_atoms(agent: RecurrentAgent, pomdp: TMaze, filter: Filter) -> Atoms:
     """The atoms of the greedy policy: two histories of probability ½, a uniformly drawn step of each."""
-    # 64 episodes show both places of the treasure but for a chance of 2^-63.
-    played = rollout(
-        jax.random.key(0), pomdp, EpsilonGreedy(agent, pomdp, jnp.asarray(0.0)), num_episodes=64
-    ).trajectory
+    key = jax.random.key(0)  # but for the 64 episodes of which two are kept, nothing is drawn
+    played = two_episodes(key, agent, pomdp)
+    memory, _ = replayed(agent, encoded(pomdp, played.observations)[:, :-1], played.actions)
+    belief = features_along(key, filter, run_filter(key, filter, played))[:, :-1]
     lengths = np.asarray(played.lengths)
-    _, first = np.unique(np.asarray(played.observations)[:, 0], return_index=True)
-    episodes, times = np.nonzero(np.arange(lengths.max()) < lengths[first, None])
-    episodes, times = first[episodes], jnp.asarray(times)
-    seen, done = played.observations[episodes], played.actions[episodes]
-    keys = jax.random.split(jax.random.key(0), len(times))  # the exact filter draws nothing
-    return Atoms(
-        memory=np.asarray(jax.vmap(agent.memory_vector)(memories_at(agent, pomdp, seen, done, times))),
-        belief=np.asarray(jax.vmap(filter.features)(keys, beliefs_at(keys, filter, seen, done, times))),
-        weight=1 / (len(first) * lengths[episodes]),
-    )
+    acted = np.arange(memory.shape[1]) < lengths[:, None]
+    weight = np.broadcast_to(1 / (2 * lengths[:, None]), acted.shape)
+    return Atoms(np.asarray(memory)[acted], np.asarray(belief)[acted], weight[acted])
 
 
 def exact_information(key: PRNGKeyArray, atoms: Atoms) -> dict[float, SmoothedInformation]:

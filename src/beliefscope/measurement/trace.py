@@ -24,22 +24,17 @@ A part that a Kalman filter follows is not decoded: its features, a mean and a c
 
 from typing import Any
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, Shaped
 
-from beliefscope.agent.exploration import EpsilonGreedy
 from beliefscope.agent.interface import RecurrentAgent
 from beliefscope.belief import Filter, KalmanFilter, ProductFilter, run_filter
 from beliefscope.errors import is_whole, require
 from beliefscope.information.probe import fit_decoder
+from beliefscope.measurement.episodes import encoded, features_along, replayed, two_episodes
 from beliefscope.pairs import sample_pairs
-from beliefscope.pomdp import POMDP, Irrelevant, TMaze, rollout
-from beliefscope.pomdp.interface import NO_ACTION
-from beliefscope.pomdp.rollout import Trajectory
+from beliefscope.pomdp import POMDP
 
 MAX_PARTICLES = 200
 
@@ -56,11 +51,10 @@ def trace(
     )
     key_play, key_filter, key_features, key_few, key_pairs, key_decode = jax.random.split(key, 6)
     pairs = sample_pairs(key_pairs, network, pomdp, filter, num_samples=num_pairs, epsilon=0.0)
-    played = _two_episodes(key_play, network, pomdp)
-    observations = _encoded(pomdp, played.observations)[:, :-1]
-    memory, values = _replayed(network, observations, played.actions)
-    # All H steps, whatever the lengths: of each new shape everything would be compiled anew.
-    features = _features(key_features, filter, run_filter(key_filter, filter, played))
+    played = two_episodes(key_play, network, pomdp)
+    observations = encoded(pomdp, played.observations)[:, :-1]
+    memory, values = replayed(network, observations, played.actions)
+    features = features_along(key_features, filter, run_filter(key_filter, filter, played))
     steps: dict[str, Any] = {
         "actions": np.asarray(played.actions, np.int16),
         "rewards": np.asarray(played.rewards, np.float32),
@@ -81,44 +75,6 @@ def trace(
             cells[f"decoded_cells{part}"] = decoder.centres
     lengths = np.asarray(played.lengths, np.int32)
     return {"lengths": lengths, **{name: _until_end(array, lengths) for name, array in steps.items()}, **cells}
-
-
-def _two_episodes(key: PRNGKeyArray, network: RecurrentAgent, pomdp: POMDP) -> Trajectory:
-    maze = isinstance(pomdp.pomdp if isinstance(pomdp, Irrelevant) else pomdp, TMaze)
-    # 64 episodes show both places of the treasure but for a chance of 2^-63.
-    policy = EpsilonGreedy(network, pomdp, jnp.asarray(0.0))
-    played = rollout(key, pomdp, policy, num_episodes=64 if maze else 2).trajectory
-    if not maze:
-        return played
-    # The first two entries of o_0 are the one-hot code of the layout: the first episode that shows each.
-    episodes = jnp.argmax(_encoded(pomdp, played.observations)[:, 0, :2], axis=0)
-    return jax.tree.map(lambda leaf: leaf[episodes], played)
-
-
-@eqx.filter_jit
-def _encoded(pomdp: POMDP, observations: PyTree) -> Float[Array, "episodes times observation"]:
-    return jax.vmap(jax.vmap(pomdp.encode_observation))(observations)
-
-
-@eqx.filter_jit
-def _replayed(
-    agent: RecurrentAgent, observations: Float[Array, "episodes time observation"], actions: Int[Array, "episodes time"]
-) -> tuple[Float[Array, "episodes time memory"], Float[Array, "episodes time actions"]]:
-    """h_t as a vector and the values of the actions, along what was seen and done."""
-    previous = jnp.concatenate([jnp.full_like(actions[:, :1], NO_ACTION), actions[:, :-1]], axis=1)
-
-    def step(memory, now):
-        memory, values = agent.step(memory, *now)
-        return memory, (agent.memory_vector(memory), values)
-
-    return jax.vmap(lambda *episode: lax.scan(step, agent.init_memory(), episode)[1])(previous, observations)
-
-
-@eqx.filter_jit
-def _features(key: PRNGKeyArray, filter: Filter, beliefs: PyTree) -> PyTree:
-    """The filter's features of beliefs [episodes, times, ...]."""
-    keys = jax.random.split(key, jax.tree.leaves(beliefs)[0].shape[:2])
-    return jax.vmap(jax.vmap(filter.features))(keys, beliefs)
 
 
 def _few(key: PRNGKeyArray, features: Float[Array, "episodes times *set d"]) -> Float[Array, "episodes times *few d"]:
