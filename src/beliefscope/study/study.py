@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from beliefscope.errors import require
@@ -32,7 +33,7 @@ class Study:
         require(
             len(set(ids)) == len(ids),
             rule="no run is in a study twice",
-            received=sorted({run.label for run in self.runs if ids.count(run.id) > 1}),
+            received=sorted({run.label for run, id in zip(self.runs, ids, strict=True) if ids.count(id) > 1}),
             advice="leave out the repeated cells, seeds or environments",
         )
 
@@ -52,19 +53,14 @@ class Study:
 
 
 def _pieces(run: RunSpec) -> Iterator[Piece]:
-    yield Piece(kind="train", run=run.id, label=run.label)
+    piece = partial(Piece, run=run.id, label=run.label)
+    yield piece(kind="train")
     for each in run.measurements:
         for episode in each.episodes:
-            yield Piece(
-                kind="measure",
-                run=run.id,
-                label=run.label,
-                episode=episode,
-                measurement=each.spec,
-                controls=episode in each.controls,
-            )
+            controls = episode in each.controls
+            yield piece(kind="measure", episode=episode, measurement=each.spec, controls=controls)
     for episode in run.traces:
-        yield Piece(kind="trace", run=run.id, label=run.label, episode=episode)
+        yield piece(kind="trace", episode=episode)
 
 
 def _described(piece: Piece) -> dict[str, Any]:

@@ -1,0 +1,44 @@
+"""The commands of studies: what they print, and one sentence for what is wrong."""
+
+import pytest
+
+from beliefscope.cli import main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("run paper/tmaze-5", "paper/tmaze-50"),
+        ("show nowhere.toml", "nowhere.toml"),
+        ("status nowhere", "the folder of a study holds a study.json, but got 'nowhere'"),
+        ("export nowhere", "the folder of a study holds a study.json, but got 'nowhere'"),
+        ("run paper/tmaze-50 --workers 0", "the number of workers is a whole number of at least 1, but got 0"),
+    ],
+)
+def test_wrong_input_gets_one_sentence(arguments, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments.split()) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_list_names_studies_cells_and_estimators(capsys):
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    assert all(word in printed for word in ("paper/generalisation", "NBRC", "trusted", "mountain-hike"))
+
+
+def test_show_counts_runs_and_fits(capsys):
+    assert main(["show", "paper/tmaze-50"]) == 0
+    assert "10 runs, 220 fits" in capsys.readouterr().out
+
+
+def test_full_scale_says_what_it_costs_and_does_not_start_without_yes(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "paper/tmaze-50", "--scale", "full"]) == 0
+    printed = capsys.readouterr().out
+    assert "1,380 fits" in printed
+    assert "add --yes" in printed
+    assert not list(tmp_path.iterdir())
