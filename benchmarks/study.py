@@ -23,11 +23,11 @@ traces = false
 pomdp = "t-maze"
 length = 20
 [training]
-num_episodes = 200
-checkpoint_period = 100
+num_episodes = 1000
+checkpoint_period = 500
 [measurement]
 num_samples = 2000
-epochs = 50
+epochs = 200
 controls = "none"
 """
 PIECES = """
@@ -64,7 +64,7 @@ def workers(folder: Path) -> None:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder / "xla")
     study = defined(folder, WORKERS)
     taken = {}
-    for name, number in (("nothing compiled, 2 workers", 2), ("1 worker", 1), ("2 workers", 2)):
+    for name, number in (("2 workers, nothing compiled", 2), ("1 worker", 1), ("2 workers", 2)):
         taken[name] = seconds_of(lambda number=number: run_study(study, folder / "out", workers=number))
         print(f"{name:<30}{taken[name]:>8.1f} s", flush=True)
         shutil.rmtree(folder / "out")

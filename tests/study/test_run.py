@@ -68,16 +68,16 @@ def test_two_workers_give_the_same_table(whole, tmp_path):
 
 @pytest.mark.slow
 def test_a_study_killed_at_random_moments_ends_with_the_same_table(whole, tmp_path, pytestconfig):
-    folder, draw, killed = tmp_path / "out", random.Random(pytestconfig.getoption("kill_seed")), 0
-    while killed < pytestconfig.getoption("kills"):
+    folder, draw, killed = tmp_path / "out", random.Random(pytestconfig.getoption("kill_seed")), []
+    while len(killed) < pytestconfig.getoption("kills"):
         with beliefscope("run", definition(tmp_path), "--out", folder, "--workers", 2) as process:
             calls = _calls(folder)
             while _calls(folder) == calls and process.poll() is None:
                 time.sleep(0.02)  # until its workers are ready
             time.sleep(draw.uniform(0, 4))
             process.kill()
-        killed += 1
         time.sleep(0.2)  # for the kernel to end the workers, too
+        killed.append({file.name.split("-")[0] for file in (folder / "locks").glob("*")})  # what was being done
         if count_states(StudyFolder(folder).states()) == "4 done":
             assert StudyFolder(folder).csv() == whole.csv()
             for file in folder.rglob("*"):
@@ -86,7 +86,9 @@ def test_a_study_killed_at_random_moments_ends_with_the_same_table(whole, tmp_pa
     status, _, err = go_on(folder)
     assert status == 0, err
     assert StudyFolder(folder).csv() == whole.csv()
-    assert not [file for file in folder.rglob("*.tmp") if "manifest" not in file.name and "study" not in file.name]
+    print("killed while doing:", killed)
+    if len(killed) >= 20:
+        assert {"train", "measure"} <= set().union(*killed)
 
 
 def _calls(folder: Path) -> int:
@@ -225,3 +227,14 @@ def test_a_study_with_more_seeds_goes_on_in_its_folder(whole, tmp_path):
     study = copied(whole, tmp_path / "out")
     study.prepare(read_study(str(definition(tmp_path, TOML.replace("[0, 1]", "[0, 1, 2]")))))
     assert count_states(study.states()) == "4 done, 2 missing"
+
+
+@pytest.mark.slow
+def test_two_processes_share_a_study_without_doing_a_piece_twice(whole, tmp_path):
+    command = ("run", definition(tmp_path), "--out", tmp_path / "out", "--workers", 1)
+    with beliefscope(*command) as first, beliefscope(*command) as second:
+        ended = [(process.communicate(), process.returncode) for process in (first, second)]
+    assert [status for _, status in ended] == [0, 0]
+    stored = StudyFolder(tmp_path / "out")
+    assert go_on(stored.path)[0] == 0
+    assert stored.csv() == whole.csv()

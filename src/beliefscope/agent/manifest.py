@@ -1,14 +1,24 @@
 """`DIR/manifest.json`: with what, where and when the runs of a folder were made. Nothing in it enters any result."""
 
 import datetime
+import functools
 import importlib.metadata
 import platform
 import subprocess
 from pathlib import Path
 
+import jax
+
 from beliefscope.storage import read_record, write_record
 
 _PACKAGES = ("beliefscope", "jax", "jaxlib", "equinox", "optax", "numpy")
+
+
+@functools.cache
+def made_with() -> dict[str, str | None]:
+    """What every result says of its making: versions, revision and device, neither a time nor a host."""
+    versions = {name: _version(name) for name in ("beliefscope", "jax")}
+    return {**versions, "revision": _revision(), "device": jax.devices()[0].device_kind}
 
 
 def write_manifest(folder: Path, device: str) -> None:

@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from beliefscope.agent.drqn import Agent, init_agent
+from beliefscope.agent.manifest import made_with
 from beliefscope.agent.network import QNetwork
 from beliefscope.agent.training_spec import TrainingSpec
 from beliefscope.errors import require
@@ -99,7 +100,8 @@ class RunFolder:
         """Record that the last episode is done, and the digests of what the run leaves."""
         files = [self.path / "metrics.jsonl", *(self._params(episode) for episode in self.checkpoints())]
         digests = {str(file.relative_to(self.path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
-        write_record(self.path / "trained.json", {"episodes": self.spec.learner.num_episodes, "files": digests})
+        record = {"episodes": self.spec.learner.num_episodes, "files": digests, "made_with": made_with()}
+        write_record(self.path / "trained.json", record)
 
     def finished(self) -> bool:
         """Is the training over, its last episode done?"""

@@ -9,7 +9,7 @@ from beliefscope.information.known_cases import KnownCase, known_cases
 from beliefscope.information.ksg import KSG
 from beliefscope.information.mutual_information import mutual_information
 from beliefscope.information.neural import MINE, NWJ, SMILE, InfoNCE, NeuralEstimator
-from beliefscope.information.probe import Decoding, decode, histogram
+from beliefscope.information.probe import Decoder, Decoding, decode, fit_decoder, histogram
 from beliefscope.information.trusted import Trusted
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "MINE",
     "NWJ",
     "SMILE",
+    "Decoder",
     "Decoding",
     "DiscreteEntropy",
     "Estimate",
@@ -32,6 +33,7 @@ __all__ = [
     "decode",
     "discrete_entropy",
     "exact_entropy",
+    "fit_decoder",
     "gaussian_bits",
     "histogram",
     "known_cases",

@@ -4,6 +4,7 @@ from beliefscope.measurement.controls import controls, given_time
 from beliefscope.measurement.exact import Atoms, exact_information, visited_atoms
 from beliefscope.measurement.measure import measure, measure_checkpoint
 from beliefscope.measurement.measurement_spec import MeasurementSpec
+from beliefscope.measurement.trace import trace
 
 __all__ = [
     "Atoms",
@@ -13,5 +14,6 @@ __all__ = [
     "given_time",
     "measure",
     "measure_checkpoint",
+    "trace",
     "visited_atoms",
 ]

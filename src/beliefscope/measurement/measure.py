@@ -15,6 +15,7 @@ from jaxtyping import PRNGKeyArray
 from rich.console import Console
 from rich.progress import Progress
 
+from beliefscope.agent.manifest import made_with
 from beliefscope.agent.network import QNetwork
 from beliefscope.agent.run_folder import RunFolder
 from beliefscope.belief import Health, filter_of_paper
@@ -81,6 +82,7 @@ def _measure(key: PRNGKeyArray, run: RunFolder, spec: MeasurementSpec, episode: 
         "episode": episode,
         **dataclasses.asdict(spec),
         "return": float(np.mean(np.asarray(pairs.returns))),
+        "made_with": made_with(),
     }
     health = _parts(pairs.health)
     for part, belief in _asked(spec, _parts(pairs.belief)).items():

@@ -122,7 +122,8 @@ class _Run:
             worker.pieces = self._schedule.take(worker.likeness, others)
             if worker.pieces:
                 worker.likeness = self._schedule.likeness(worker.pieces[0])
-                self._view.begin(index, worker.pieces[0].title)
+                expected = sum(self._seconds[piece.name] for piece in worker.pieces)
+                self._view.begin(index, worker.pieces[0].title, expected)
                 worker.connection.send(worker.pieces)
             else:
                 self._view.rest(index)
@@ -142,14 +143,14 @@ class _Run:
             self._view.progress(index, message.fraction)
         else:
             self._deaths = 0
-            self._conclude(worker, message)
+            self._conclude(index, worker, message)
         return True
 
     def _replace(self, index: int, worker: _Worker, core: int | None) -> _Worker:
         worker.process.join()
         self._deaths += 1
         how = f"its worker died (exit status {worker.process.exitcode}; -9 is often a lack of memory)"
-        self._conclude(worker, Outcome("failed", how))
+        self._conclude(index, worker, Outcome("failed", how))
         require(
             self._deaths < _MOST_DEATHS,
             rule="workers live as long as the study",
@@ -158,17 +159,17 @@ class _Run:
         )
         return self._start(core)
 
-    def _conclude(self, worker: _Worker, outcome: Outcome) -> None:
+    def _conclude(self, index: int, worker: _Worker, outcome: Outcome) -> None:
         pieces, worker.pieces = worker.pieces, []
         if outcome.kind == "stop":
             raise OSError(outcome.error)
+        lost: list[Piece] = []
         for piece in pieces:
             self._record(piece, outcome)
-            lost: list[Piece] = []
             if piece.kind == "train":
                 trained = piece.result(self._stored.path).exists()
-                lost = self._schedule.trained(piece.run, failed=not trained)
-            self._view.end(1 + len(lost), sum(self._seconds[one.name] for one in [piece, *lost]))
+                lost += self._schedule.trained(piece.run, failed=not trained)
+        self._view.end(index, len(pieces) + len(lost), sum(self._seconds[piece.name] for piece in lost))
 
     def _record(self, piece: Piece, outcome: Outcome) -> None:
         file = piece.failure(self._stored.path)

@@ -7,8 +7,7 @@ import jax
 
 from beliefscope.agent import RunFolder, train
 from beliefscope.belief import filter_of_paper
-from beliefscope.measurement import measure_checkpoint
-from beliefscope.measurement.trace import trace
+from beliefscope.measurement import measure_checkpoint, trace
 from beliefscope.storage import Damaged, lock, save_arrays
 from beliefscope.study.folder import StudyFolder
 from beliefscope.study.piece import Piece

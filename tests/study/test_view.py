@@ -1,0 +1,41 @@
+"""The live view on a terminal, and the lines of a log."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from beliefscope.study import view
+
+
+@pytest.fixture
+def seen(monkeypatch, request):
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=request.param, no_color=True, width=120)
+    monkeypatch.setattr(view, "Console", lambda stderr: console)
+    return text
+
+
+def show():
+    with view.View("a study", total=100.0, pieces=3, workers=2) as shown:
+        shown.begin(0, "seed 0: train", 50.0)
+        shown.progress(0, 0.5)
+        shown.rest(1)
+        shown.end(0, 1, 0.0)
+        shown.say("failed: [seed 1]: no memory")
+        shown.begin(1, "seed 1: train", 25.0)
+        shown.end(1, 2, 25.0)
+
+
+@pytest.mark.parametrize("seen", [True], indirect=True)
+def test_a_terminal_shows_the_study_and_its_workers(seen):
+    show()
+    text = seen.getvalue()
+    for words in ("a study", "3/3 pieces", "worker 1", "seed 0: train", "failed: [seed 1]: no memory", "left"):
+        assert words in text, words
+
+
+@pytest.mark.parametrize("seen", [False], indirect=True)
+def test_a_log_has_a_line_at_the_end_and_what_failed(seen):
+    show()
+    assert seen.getvalue() == "failed: [seed 1]: no memory\na study: 3/3 pieces\n"
