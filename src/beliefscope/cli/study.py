@@ -54,6 +54,12 @@ class RunCommand(_Options):
     def run(self) -> int:
         study = self.read()
         folder = self.out or Path("runs", f"{study.name.replace('/', '-')}-{self.scale}-{self.variant}")
+        require(
+            folder.is_dir() or not folder.exists(),
+            rule="--out is a folder, or nothing yet",
+            received=str(folder),
+            advice="choose another place for the results",
+        )
         if self.scale == "full" and not self.yes:
             print(show(study))
             print("\nTo start it, add --yes.")

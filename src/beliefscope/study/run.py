@@ -4,10 +4,13 @@ Killed at any moment, it goes on where it was: pieces that are done are found by
 their last stored state, and locks die with their holders.
 """
 
+import contextlib
 import dataclasses
 import multiprocessing
 import os
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -110,7 +113,8 @@ class _Run:
         ours, theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("spawn")
         process = context.Process(target=work, args=(theirs, self._runs, self._stored.path, core, os.getpid()))
-        process.start()
+        with _deaf_to_interrupts():  # which a worker inherits: the parent hears them, and ends it
+            process.start()
         theirs.close()
         return _Worker(process, ours)
 
@@ -124,7 +128,8 @@ class _Run:
                 worker.likeness = self._schedule.likeness(worker.pieces[0])
                 expected = sum(self._seconds[piece.name] for piece in worker.pieces)
                 self._view.begin(index, worker.pieces[0].title, expected)
-                worker.connection.send(worker.pieces)
+                with contextlib.suppress(OSError):  # a worker that is dead is heard of as such
+                    worker.connection.send(worker.pieces)
             else:
                 self._view.rest(index)
 
@@ -180,6 +185,18 @@ class _Run:
             self._view.say(f"failed: {piece.title}: {outcome.error}")
         else:
             self._view.say(f"left to the process that does it: {piece.title}")
+
+
+@contextlib.contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _heard(workers: list[_Worker]) -> list[int]:

@@ -3,6 +3,7 @@
 It takes lists of pieces from a pipe, and answers with `Progress`, then one `Outcome`. It dies with its parent.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -16,6 +17,7 @@ import jax
 
 from beliefscope.storage import Busy
 from beliefscope.study.compiled import keep_compiled
+from beliefscope.study.piece import Piece
 from beliefscope.study.run_spec import RunSpec
 from beliefscope.study.work import do
 
@@ -42,28 +44,29 @@ class Outcome(NamedTuple):
 
 def work(connection: Connection, runs: Mapping[str, RunSpec], folder: Path, core: int | None, parent: int) -> None:
     """The life of a worker."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends us
     _die_with(parent)
     if core is not None:
         os.sched_setaffinity(0, {core})
     keep_compiled()
     # JAX starts its threads at its first use, which is here: as many as there are cores to run on.
-    connection.send(Ready(jax.devices()[0].device_kind))
-    while True:
-        try:
-            pieces = connection.recv()
-        except EOFError:
-            return
-        try:
-            do(pieces, runs, folder, lambda fraction: connection.send(Progress(fraction)))
-            outcome = Outcome("done")
-        except Busy as error:
-            outcome = Outcome("busy", str(error))
-        except OSError as error:
-            outcome = Outcome("stop", f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        except Exception as error:  # whatever a piece's failure is, it is told and the others go on
-            outcome = Outcome("failed", str(error) or type(error).__name__, traceback.format_exc())
-        connection.send(outcome)
+    with contextlib.suppress(EOFError, ConnectionError):  # the parent has gone
+        connection.send(Ready(jax.devices()[0].device_kind))
+        while True:
+            connection.send(_outcome(connection.recv(), connection, runs, folder))
+
+
+def _outcome(pieces: list[Piece], connection: Connection, runs: Mapping[str, RunSpec], folder: Path) -> Outcome:
+    try:
+        do(pieces, runs, folder, lambda fraction: connection.send(Progress(fraction)))
+    except Busy as error:
+        return Outcome("busy", str(error))
+    except ConnectionError:
+        raise
+    except OSError as error:
+        return Outcome("stop", f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except Exception as error:  # whatever a piece's failure is, it is told and the others go on
+        return Outcome("failed", str(error) or type(error).__name__, traceback.format_exc())
+    return Outcome("done")
 
 
 def _die_with(parent: int) -> None:
