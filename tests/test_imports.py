@@ -18,6 +18,7 @@ ALLOWED = {
     "information": {"errors", "fast_keys"},
     "measurement": {"errors", "storage", "pomdp", "belief", "agent", "pairs", "information"},
     "study": {"errors", "storage", "pomdp", "belief", "agent", "measurement"},
+    "report": {"errors", "study"},
     "cli": {"errors", "storage", "pomdp", "agent", "measurement", "study"},
     "__init__": {"pomdp", "belief", "agent", "pairs", "information", "measurement", "study"},
 }

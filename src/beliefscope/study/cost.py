@@ -26,7 +26,6 @@ PARTICLE_EPOCH = 1e-6  # of MINE on sets, per pair, epoch and particle
 TRUSTED_PAIR = 4.5e-3  # per pair
 TRACE = 3.0
 
-EPOCHS = {"text": 200, "code": 100}
 CONTROL_FITS = 6
 
 
@@ -120,8 +119,8 @@ def _measure_seconds(run: RunSpec, spec: MeasurementSpec, *, controls: bool) -> 
 def _fit_seconds(spec: MeasurementSpec, particles: int) -> float:
     if spec.estimator == "trusted":
         return spec.num_samples * TRUSTED_PAIR
-    epochs = spec.epochs or EPOCHS[spec.estimator]
-    return epochs * spec.num_samples * (VECTOR_EPOCH + PARTICLE_EPOCH * particles)
+    assert spec.num_epochs is not None
+    return spec.num_epochs * spec.num_samples * (VECTOR_EPOCH + PARTICLE_EPOCH * particles)
 
 
 def _fits(run: RunSpec) -> int:
