@@ -97,7 +97,7 @@ def test_an_interruption_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     def interrupt(specs, folder):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("beliefscope.cli.train", interrupt)
+    monkeypatch.setattr("beliefscope.cli.train.train", interrupt)
     arguments = ["train", "t-maze", "--length", "7", "--out", str(tmp_path / "my runs")]
     assert main(arguments) == 130
     assert f"beliefscope train t-maze --length 7 --out '{tmp_path}/my runs'" in capsys.readouterr().err
