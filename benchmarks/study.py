@@ -5,6 +5,8 @@ python benchmarks/study.py pieces     10,000 finished pieces: status and table
 """
 
 import argparse
+import dataclasses
+import hashlib
 import os
 import shutil
 import tempfile
@@ -12,7 +14,7 @@ import time
 from pathlib import Path
 
 from beliefscope import StudyFolder, read_study, run_study
-from beliefscope.storage import write_lines, write_record
+from beliefscope.storage import write_atomic, write_lines, write_record
 from beliefscope.study.folder import count_states
 
 WORKERS = """
@@ -74,13 +76,18 @@ def workers(folder: Path) -> None:
 def pieces(folder: Path) -> None:
     seeds = ", ".join(map(str, range(100)))
     stored = StudyFolder(folder / "out")
-    stored.prepare(defined(folder, PIECES.format(seeds=seeds)))
-    for run in stored.runs:
-        lines = [{"episode": episode, "return": 0.1} for episode in range(0, 1000, 10)]
-        write_lines(stored.path / "runs" / run.id / "metrics.jsonl", lines)
-        for piece in run.pieces:
-            result = {"files": {}} if piece.kind == "train" else {**RECORD, "episode": piece.episode}
-            write_record(piece.result(stored.path), result)
+    study = defined(folder, PIECES.format(seeds=seeds))
+    stored.prepare(study)
+    for spec, run in zip(study.runs, stored.runs, strict=True):
+        at = stored.path / "runs" / run.id
+        write_lines(at / "metrics.jsonl", [{"episode": episode, "return": 0.1} for episode in range(0, 1000, 10)])
+        write_atomic(at / "spec.json", spec.training.canonical_json().encode())
+        digest = hashlib.sha256((at / "metrics.jsonl").read_bytes()).hexdigest()
+        write_record(at / "trained.json", {"files": {"metrics.jsonl": digest}})
+        for piece in run.pieces[1:]:
+            assert piece.measurement is not None
+            about = {**dataclasses.asdict(piece.measurement), "run": run.id, "episode": piece.episode}
+            write_record(piece.result(stored.path), {**RECORD, **about})
     again = StudyFolder(folder / "out")
     print(f"status {seconds_of(lambda: print(count_states(again.states()))):.2f} s")
     print(f"table  {seconds_of(again.csv):.2f} s")

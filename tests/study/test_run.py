@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from study.tiny import TOML, beliefscope, definition, run
 
-from beliefscope import StudyFolder, read_study
+from beliefscope import RunFolder, StudyFolder, read_study
+from beliefscope.agent.manifest import write_manifest
 from beliefscope.cli import main
-from beliefscope.storage import read_record, write_record
+from beliefscope.storage import Damaged, read_lines, read_record, write_lines, write_record
 from beliefscope.study.folder import count_states
 from beliefscope.study.run import missing
 
@@ -191,7 +192,7 @@ def test_a_diverged_run_is_told_of_and_has_no_rows(whole, tmp_path):
     assert set(study.table()["seed"]) == {1}
     status, out, _ = run("status", study.path)
     assert status == 1
-    assert "diverged: T-Maze, L = 3, GRU, seed 0" in out
+    assert "diverged: T-Maze, L = 3, GRU, seed 0: not finite" in out
 
 
 @pytest.mark.parametrize(
@@ -229,12 +230,98 @@ def test_a_study_with_more_seeds_goes_on_in_its_folder(whole, tmp_path):
     assert count_states(study.states()) == "4 done, 2 missing"
 
 
+def test_a_folder_may_be_named_by_a_text(whole):
+    assert StudyFolder(str(whole.path)).csv() == whole.csv()
+
+
+def test_a_whole_record_in_the_place_of_another_is_not_read(whole, tmp_path):
+    study = copied(whole, tmp_path / "out")
+    first, second = (next((study.path / "runs" / run.id / "measure").glob("*")) for run in study.runs)
+    second.write_bytes(first.read_bytes())
+    with pytest.raises(Damaged, match="the record of another measurement"):
+        study.table()
+    (damaged,) = study.set_aside_damaged()
+    assert damaged.path == second
+    assert count_states(study.states()) == "3 done, 1 missing"
+
+
+def test_evaluations_and_descriptions_other_than_the_run_was_finished_with_are_not_read(whole, tmp_path):
+    study = copied(whole, tmp_path / "out")
+    metrics = study.path / "runs" / study.runs[0].id / "metrics.jsonl"
+    lines, content = read_lines(metrics), metrics.read_bytes()
+    write_lines(metrics, [{**line, "return": 99.0} for line in lines])
+    with pytest.raises(Damaged, match=r"metrics\.jsonl"):
+        study.table()
+    metrics.write_bytes(content)
+    assert study.csv() == whole.csv()
+    spec = metrics.with_name("spec.json")
+    spec.write_text(spec.read_text().replace("8", "9"))
+    with pytest.raises(Damaged, match=r"spec\.json"):
+        study.table()
+
+
+def test_a_stray_failure_does_not_hide_a_run(whole, tmp_path):
+    study = copied(whole, tmp_path / "out")
+    failed = study.path / "runs" / study.runs[0].id / "failed.json"
+    failed.write_text("{}")
+    assert count_states(study.states()) == "4 done"
+    assert study.csv() == whole.csv()
+    assert [damaged.path for damaged in study.set_aside_damaged()] == [failed]
+    assert not failed.exists()
+
+
+def test_a_training_without_one_of_its_networks_is_not_called_finished(whole, tmp_path):
+    study, spec = copied(whole, tmp_path / "out"), read_study(str(whole.path.parent / "tiny.toml")).runs[0].training
+    run_folder = RunFolder(study.path, spec)
+    (run_folder.path / "params" / "0.eqx").unlink()
+    with pytest.raises(Damaged, match=r"0\.eqx .* not there any more"):
+        run_folder.finish()
+
+
+def test_a_definition_that_would_drop_finished_runs_is_refused(whole, tmp_path):
+    study = copied(whole, tmp_path / "out")
+    other = read_study(str(definition(tmp_path, TOML.replace("length = 3", "length = 4"))))
+    with pytest.raises(ValueError, match=r"without 2 of them, such as T-Maze, L = 3, GRU, seed 0'; choose another"):
+        study.prepare(other)
+    assert study.csv() == whole.csv()
+
+
+def test_a_damaged_list_of_pieces_is_written_anew_and_an_old_manifest_does_not_stand_in_the_way(whole, tmp_path):
+    study = copied(whole, tmp_path / "out")
+    damage(study.path / "study.json")
+    study = StudyFolder(study.path)
+    study.prepare(read_study(str(whole.path.parent / "tiny.toml")))
+    assert study.csv() == whole.csv()
+    (study.path / "manifest.json").write_text("x")
+    write_manifest(study.path, "cpu")
+    assert len(read_record(study.path / "manifest.json")["calls"]) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda runs: runs[0].update(id="../../../etc"),
+        lambda runs: runs[0].pop("id"),
+        lambda runs: runs[0].update(id=3),
+        lambda runs: runs[0]["pieces"][1].update(measurement={"odd": 1}),
+        lambda runs: runs.append(3),
+    ],
+)
+def test_a_list_of_pieces_that_was_rewritten_is_refused_in_one_sentence(change, whole, tmp_path, capsys):
+    study = copied(whole, tmp_path / "out")
+    described = read_record(study.path / "study.json")
+    change(described["runs"])
+    write_record(study.path / "study.json", described)
+    assert main(["status", str(study.path)]) == 2
+    assert "study.json lists runs and their pieces as beliefscope writes them" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_two_processes_share_a_study_without_doing_a_piece_twice(whole, tmp_path):
     command = ("run", definition(tmp_path), "--out", tmp_path / "out", "--workers", 1)
     with beliefscope(*command) as first, beliefscope(*command) as second:
         ended = [(process.communicate(), process.returncode) for process in (first, second)]
-    assert [status for _, status in ended] == [0, 0]
+    assert {status for _, status in ended} <= {0, 1}  # 1: something was left to the other
     stored = StudyFolder(tmp_path / "out")
     assert go_on(stored.path)[0] == 0
     assert stored.csv() == whole.csv()

@@ -17,7 +17,7 @@ def seen(monkeypatch, request):
 
 
 def show():
-    with view.View("a study", total=100.0, pieces=3, workers=2) as shown:
+    with view.View("a study [/x]", total=100.0, pieces=3, workers=2) as shown:
         shown.begin(0, "seed 0: train", 50.0)
         shown.progress(0, 0.5)
         shown.rest(1)
@@ -31,11 +31,11 @@ def show():
 def test_a_terminal_shows_the_study_and_its_workers(seen):
     show()
     text = seen.getvalue()
-    for words in ("a study", "3/3 pieces", "worker 1", "seed 0: train", "failed: [seed 1]: no memory", "left"):
+    for words in ("a study [/x]", "3/3 pieces", "worker 1", "seed 0: train", "failed: [seed 1]: no memory", "left"):
         assert words in text, words
 
 
 @pytest.mark.parametrize("seen", [False], indirect=True)
 def test_a_log_has_a_line_at_the_end_and_what_failed(seen):
     show()
-    assert seen.getvalue() == "failed: [seed 1]: no memory\na study: 3/3 pieces\n"
+    assert seen.getvalue() == "failed: [seed 1]: no memory\na study [/x]: 3/3 pieces\n"

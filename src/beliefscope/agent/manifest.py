@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jax
 
-from beliefscope.storage import read_record, write_record
+from beliefscope.storage import Damaged, read_record, write_record
 
 _PACKAGES = ("beliefscope", "jax", "jaxlib", "equinox", "optax", "numpy")
 
@@ -24,7 +24,11 @@ def made_with() -> dict[str, str | None]:
 def write_manifest(folder: Path, device: str) -> None:
     """Add this call, whose work is done on `device`, to the folder's manifest."""
     file = folder / "manifest.json"
-    calls = read_record(file)["calls"] if file.exists() else []
+    try:
+        calls = read_record(file)["calls"] if file.exists() else []
+    except Damaged:  # it tells of the past, and must not stand in the way of the work
+        file.replace(file.with_name("manifest.damaged.json"))
+        calls = []
     calls.append(
         {
             "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

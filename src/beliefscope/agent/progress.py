@@ -28,7 +28,7 @@ class TrainingBar:
         """`total` and `done` count the episodes of all agents; `watch` is told the fraction instead of the terminal."""
         console = Console(stderr=True)
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             _Speed(),

@@ -98,7 +98,11 @@ class RunFolder:
 
     def finish(self) -> None:
         """Record that the last episode is done, and the digests of what the run leaves."""
-        files = [self.path / "metrics.jsonl", *(self._params(episode) for episode in self.checkpoints())]
+        due = range(0, self.spec.learner.num_episodes + 1, self.spec.learner.checkpoint_period)
+        files = [self.path / "metrics.jsonl", *(self._params(episode) for episode in due)]
+        for file in files:
+            if not file.exists():
+                raise Damaged(file, "it is not there any more")
         digests = {str(file.relative_to(self.path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
         record = {"episodes": self.spec.learner.num_episodes, "files": digests, "made_with": made_with()}
         write_record(self.path / "trained.json", record)

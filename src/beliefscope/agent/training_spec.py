@@ -79,4 +79,7 @@ def _describe(value: Any) -> Any:
 
 def _class_name(kind: type) -> str:
     """Ours by name alone, another's with its module."""
-    return kind.__name__ if kind.__module__.startswith("beliefscope.") else f"{kind.__module__}.{kind.__qualname__}"
+    if kind.__module__.startswith("beliefscope."):
+        return kind.__name__
+    module = "__main__" if kind.__module__ == "__mp_main__" else kind.__module__  # a worker's name for a user's script
+    return f"{module}.{kind.__qualname__}"

@@ -42,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"beliefscope: {_one_sentence(error)}", file=sys.stderr)
         return 2
+    except RuntimeError as error:  # JAX: no such platform, not enough memory
+        print(f"beliefscope: JAX could not do it: {str(error).splitlines()[0]}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         again = shlex.join(["beliefscope", *given])
         print(f"\nInterrupted. What is finished is saved; to go on, run again:\n  {again}", file=sys.stderr)

@@ -67,7 +67,8 @@ class RunCommand(_Options):
         print(f"{study.name}, {self.scale}, {self.variant}: about {duration(cost(study.runs).seconds)} on one core")
         print(f"results: {folder}", flush=True)
         stored = run_study(study, folder, workers=self.workers, only=self.only)
-        return _report(stored)
+        left = {"running", "missing"} & set(stored.states().values()) if not self.only else set()
+        return _report(stored) or (1 if left else 0)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -143,7 +144,7 @@ def _report(stored: StudyFolder) -> int:
         print(f"  failed: {piece.title}: {error}")
     if len(failures) > _SHOWN:
         print(f"  … and {len(failures) - _SHOWN} more, in {stored.path / 'runs' / '*' / 'failures'}")
-    diverged = [piece.label for piece in stored.pieces if states[piece.name] == "diverged"]
-    for label in diverged[:_SHOWN]:
-        print(f"  diverged: {label}")
+    diverged = [piece for piece in stored.pieces if states[piece.name] == "diverged"]
+    for piece in diverged[:_SHOWN]:
+        print(f"  diverged: {piece.label}: {stored.why_diverged(piece.run)}")
     return 1 if failures or diverged else 0

@@ -79,6 +79,7 @@ def _measure(key: PRNGKeyArray, run: RunFolder, spec: MeasurementSpec, episode: 
     )
     estimator = spec.build()
     record: Record = {
+        "run": run.spec.id,
         "episode": episode,
         **dataclasses.asdict(spec),
         "return": float(np.mean(np.asarray(pairs.returns))),

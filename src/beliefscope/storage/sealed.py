@@ -41,7 +41,7 @@ def _digest(record: Record) -> str:
 def _opened(path: Path, text: bytes) -> Record:
     try:
         record = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Damaged(path, f"it is not JSON ({error})") from error
     if not isinstance(record, dict) or record.pop("sum", None) != _digest(record):
         raise Damaged(path, "its checksum does not fit its content")

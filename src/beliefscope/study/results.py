@@ -5,12 +5,14 @@ gives the same bytes, however often it was interrupted and whoever ran it. Runs 
 """
 
 import csv
+import dataclasses
+import hashlib
 import io
 from pathlib import Path
 from typing import Any
 
 from beliefscope.storage import Damaged, read_lines, read_record
-from beliefscope.study.piece import Run
+from beliefscope.study.piece import Piece, Run
 
 Row = dict[str, Any]
 _CONTROLS = ("shuffled", "untrained", "time", "observation", "recent", "memory and time")
@@ -68,15 +70,16 @@ def _cell(value: Any) -> str:
 
 def _rows(folder: Path, run: Run) -> list[Row]:
     done = [piece for piece in run.pieces if piece.kind == "measure" and piece.result(folder).exists()]
-    if not done or (folder / "runs" / run.id / "failed.json").exists():
+    if not done or not (folder / "runs" / run.id / "trained.json").exists():
         return []
-    metrics = folder / "runs" / run.id / "metrics.jsonl"
+    metrics = _checked_metrics(folder / "runs" / run.id)
     returns = {line["episode"]: line["return"] for line in read_lines(metrics)}
     about = {"environment": run.environment, "cell": run.cell, "seed": run.seed, "run": run.id}
     rows = []
     for piece in done:
         assert piece.measurement is not None
         record = read_record(piece.result(folder))
+        check_record(piece, piece.result(folder), record)
         if piece.episode not in returns:
             raise Damaged(metrics, f"the evaluation after {piece.episode} episodes is missing")
         for part in ("belief", "relevant", "irrelevant"):
@@ -84,6 +87,24 @@ def _rows(folder: Path, run: Run) -> list[Row]:
                 how = {"epochs": piece.measurement.num_epochs, "measurement": piece.result(folder).stem}
                 rows.append({**about, **how, "part": part, "return": returns[piece.episode], **_row(record, part)})
     return rows
+
+
+def check_record(piece: Piece, file: Path, record: Row) -> None:
+    """Raise `Damaged` if this is another measurement's record, whole as it may be."""
+    assert piece.measurement is not None
+    expected = {"run": piece.run, "episode": piece.episode, **dataclasses.asdict(piece.measurement)}
+    if any(record.get(name) != value for name, value in expected.items()):
+        raise Damaged(file, "it is the record of another measurement")
+
+
+def _checked_metrics(run: Path) -> Path:
+    """The evaluations of a finished run, if they and its description are those it was finished with."""
+    file, spec = run / "metrics.jsonl", run / "spec.json"
+    digest = read_record(run / "trained.json").get("files", {}).get(file.name)
+    for path, fits in ((file, lambda digits: digits == digest), (spec, lambda digits: digits[:16] == run.name)):
+        if not path.is_file() or not fits(hashlib.sha256(path.read_bytes()).hexdigest()):
+            raise Damaged(path, "it is not there, or not the one that its run was finished with")
+    return file
 
 
 def _row(record: Row, part: str) -> Row:

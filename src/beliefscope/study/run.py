@@ -42,7 +42,13 @@ def run_study(study: Study, folder: str | Path, *, workers: int | None = None, o
         received=workers,
         advice="leave it out for one worker on each core",
     )
-    stored = StudyFolder(Path(folder))
+    require(
+        not isinstance(only, str),
+        rule="only is a list of texts",
+        received=only,
+        advice=f"pass [{only!r}]",
+    )
+    stored = StudyFolder(folder)
     stored.prepare(study)
     for damaged in stored.set_aside_damaged():
         print(f"set aside, to be made again: {damaged.path}, since {damaged.why}", flush=True)
@@ -156,11 +162,12 @@ class _Run:
         self._deaths += 1
         how = f"its worker died (exit status {worker.process.exitcode}; -9 is often a lack of memory)"
         self._conclude(index, worker, Outcome("failed", how))
+        guard = "call run_study in a file, behind `if __name__ == '__main__':`, since workers import that file"
         require(
             self._deaths < _MOST_DEATHS,
             rule="workers live as long as the study",
             received=f"{self._deaths} deaths one after the other, the last with exit status {worker.process.exitcode}",
-            advice="look at the memory, or try fewer --workers; what is finished is saved",
+            advice="look at the memory, or try fewer --workers; what is finished is saved" if worker.ready else guard,
         )
         return self._start(core)
 
@@ -168,6 +175,8 @@ class _Run:
         pieces, worker.pieces = worker.pieces, []
         if outcome.kind == "stop":
             raise OSError(outcome.error)
+        if outcome.kind == "done" and not all(self._is_over(piece) for piece in pieces):
+            outcome = Outcome("failed", "its worker ended without a result")
         lost: list[Piece] = []
         for piece in pieces:
             self._record(piece, outcome)
@@ -175,6 +184,10 @@ class _Run:
                 trained = piece.result(self._stored.path).exists()
                 lost += self._schedule.trained(piece.run, failed=not trained)
         self._view.end(index, len(pieces) + len(lost), sum(self._seconds[piece.name] for piece in lost))
+
+    def _is_over(self, piece: Piece) -> bool:
+        diverged = piece.kind == "train" and self._stored.diverged(piece.run)
+        return diverged or piece.result(self._stored.path).exists()
 
     def _record(self, piece: Piece, outcome: Outcome) -> None:
         file = piece.failure(self._stored.path)

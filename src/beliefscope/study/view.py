@@ -26,7 +26,11 @@ class View:
     def __init__(self, title: str, *, total: float, pieces: int, workers: int):
         """`total` are the expected seconds of work, `pieces` how many are to be done."""
         console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[status]}"))
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[status]}", markup=False),
+        )
         self._live = console.is_terminal
         self._bar = Progress(
             *columns,
@@ -66,7 +70,7 @@ class View:
         now = time.monotonic()
         if not self._live and (now - self._spoken > _EVERY or self._ended == self._pieces):
             self._spoken = now
-            self._console.print(f"{self._title}: {self._ended}/{self._pieces} pieces", highlight=False)
+            self._console.print(f"{self._title}: {self._ended}/{self._pieces} pieces", highlight=False, markup=False)
 
     def say(self, sentence: str) -> None:
         """A line that stays."""

@@ -53,6 +53,7 @@ def _look(piece: Piece, run: RunSpec, folder: Path) -> None:
     """Measure or trace a checkpoint."""
     assert piece.episode is not None
     stored = RunFolder(folder, run.training)
+    stored.open()
     if piece.measurement is not None:
         measure_checkpoint(stored, piece.measurement, piece.episode, with_controls=piece.controls)
         return
