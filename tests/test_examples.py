@@ -24,8 +24,8 @@ PROMISES = {
 
 
 def marked(path: Path):
-    """`learn` trains for half a minute, `torch_agent` measures for minutes."""
-    return pytest.param(path, marks=pytest.mark.slow if path.stem in ("learn", "torch_agent") else (), id=path.stem)
+    """Most train, compile or measure for half a minute, `torch_agent` for minutes."""
+    return pytest.param(path, marks=() if path.stem == "play" else pytest.mark.slow, id=path.stem)
 
 
 @pytest.mark.parametrize("path", [marked(path) for path in EXAMPLES])
