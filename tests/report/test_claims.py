@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from beliefscope import read_study
 from beliefscope.report.claims import (
     CELLS,
     ENVIRONMENTS,
@@ -34,7 +35,7 @@ FULL = np.arange(0, 5001, 100)
 QUICK = np.arange(0, 301, 100)
 OPTIMUM = {STOCHASTIC: 1.0}
 BEST = {MAZE: 4 * 0.98**50, LONG: 4 * 0.98**100, STOCHASTIC: 1.0, HIKE: -20.0, VARYING: -20.0}
-SKILL = {"LSTM": 0.4, "GRU": 0.7, "BRC": 0.9, "nBRC": 1.0, "MGU": 0.8}  # how good a cell becomes
+SKILL = {"LSTM": 0.4, "GRU": 0.7, "BRC": 0.9, "NBRC": 1.0, "MGU": 0.8}  # how good a cell becomes
 
 
 def rise(start, end, *, steps=25):
@@ -118,7 +119,7 @@ def hike(low=-40.0, high=-20.0, *, rich=3.0, poor=1.5, **others):
     return [row for cell in CELLS for row in rows_of(HIKE, cell, jump(low, high), jump(poor, rich), **others)]
 
 
-def varying(better=("GRU", "nBRC", "MGU"), *, curve=None, **others):
+def varying(better=("GRU", "NBRC", "MGU"), *, curve=None, **others):
     rows = []
     for cell in CELLS:
         end, bits = (-20.0, 4.6) if cell in better else (-60.0, 3.0)
@@ -160,7 +161,7 @@ def generalising(*, sign=-1, end=4.0, **others):
 
 
 def claim_6(mgu=1.0, gru=0.5, brc=0.8, **others):
-    return curves([LONG], skill={"LSTM": 0.4, "GRU": gru, "BRC": brc, "nBRC": 0.95, "MGU": mgu}, **others)
+    return curves([LONG], skill={"LSTM": 0.4, "GRU": gru, "BRC": brc, "NBRC": 0.95, "MGU": mgu}, **others)
 
 
 def opposed(environment):
@@ -209,7 +210,7 @@ FAILING = {
         lambda: [*without(curves(ENVIRONMENTS), environment=MAZE, cell="GRU"), *rows_of(MAZE, "GRU", 0.2, rise(1, 3))],
     ),
     "2, they are opposed in one environment": (2, "Spearman", lambda: [*curves(ENVIRONMENTS[1:]), *falling(MAZE)]),
-    "3, the LSTM is the best": (3, "final J, nBRC − LSTM", lambda: curves([MAZE], skill={**SKILL, "LSTM": 1.1})),
+    "3, the LSTM is the best": (3, "final J, NBRC − LSTM", lambda: curves([MAZE], skill={**SKILL, "LSTM": 1.1})),
     "3, the GRU has less than the LSTM": (
         3,
         "lowest mean final I",
@@ -220,7 +221,7 @@ FAILING = {
     "4, four bits are enough at random": (4, "Stochastic", lambda: maze_with((5.5, 5.2, 4.0))),
     "5, too little": (5, "L = 50", lambda: maze_with((6.0, 7.0), environments=(MAZE, LONG))),
     "5, more than there is": (5, "L = 100", lambda: maze_with((6.5, 8.5), environments=(MAZE, LONG))),
-    "6, the GRU is the best": (6, "nBRC − GRU", lambda: claim_6(gru=1.1)),
+    "6, the GRU is the best": (6, "NBRC − GRU", lambda: claim_6(gru=1.1)),
     "6, the MGU stays behind": (6, "I from episode 2000 on", lambda: claim_6(mgu=0.7)),
     "6, more return with less information": (6, "rank correlation", lambda: opposed(LONG)),
     "7, the LSTM is the best": (7, "final I, BRC − LSTM", lambda: curves([STOCHASTIC], skill={**SKILL, "LSTM": 1.1})),
@@ -231,7 +232,7 @@ FAILING = {
     ),
     "8, the best are elsewhere": (8, "mean J of the upper", lambda: hike(high=-5.0)),
     "8, less information above": (8, "upper − lower", lambda: hike(rich=1.0)),
-    "9, the LSTM is good": (9, "final I, MGU − LSTM", lambda: varying(better=("LSTM", "GRU", "nBRC", "MGU"))),
+    "9, the LSTM is good": (9, "final I, MGU − LSTM", lambda: varying(better=("LSTM", "GRU", "NBRC", "MGU"))),
     "9, no sharp rise": (9, "4.25–4.75", lambda: varying(curve=rise(-20.0, -100.0))),
     "10, relevant information falls": (
         10,
@@ -276,7 +277,7 @@ FAILING = {
     "10, d = 4 has no more irrelevant information": (
         10,
         "final irrelevant I",
-        lambda: irrelevant(change=changed(HIKE, "nBRC", 4, irrelevant=rise(4, 3))),
+        lambda: irrelevant(change=changed(HIKE, "NBRC", 4, irrelevant=rise(4, 3))),
     ),
     "10, after the optimum nothing goes on": (
         10,
@@ -400,10 +401,10 @@ def test_other_epsilons_enter_only_the_last_claim_and_the_extras_of_the_first():
     plain, with_more = verdict(1, rows), verdict(1, rows + more)
     added = set(with_more.numbers) - set(plain.numbers)
     assert added == {f"{MAZE}, {cell}: ΔI at ε = 1" for cell in CELLS}
-    fraction = float(str(plain.numbers[f"{MAZE}, nBRC: Δ(I/H(b))"]).split(" [")[0])
+    fraction = float(str(plain.numbers[f"{MAZE}, NBRC: Δ(I/H(b))"]).split(" [")[0])
     assert fraction == pytest.approx((5.5 - 1) / 5, abs=0.01)
     flagged = verdict(1, curves([MAZE], entropy_flagged=True))
-    assert f"{MAZE}, nBRC: Δ(I/H(b))" not in flagged.numbers
+    assert f"{MAZE}, NBRC: Δ(I/H(b))" not in flagged.numbers
     assert verdict(3, rows + more).numbers == verdict(3, rows).numbers
 
 
@@ -445,7 +446,7 @@ def test_the_text_has_every_claim_with_its_rule_verdict_and_numbers():
     assert text.count("=> holds.") == 1  # the third
     assert text.count("=> does not hold.") == 1  # the fifth: 5.5 bits at most
     assert text.count("=> not enough data.") == 9
-    assert f"- {MAZE}: final J, nBRC − LSTM: " in text
+    assert f"- {MAZE}: final J, NBRC − LSTM: " in text
     assert all(len(line) <= 110 or line.startswith("   - ") for line in text.splitlines())
 
 
@@ -507,3 +508,13 @@ def test_halves_of_a_single_group_are_as_far_apart_as_the_eighth_claims_remark_s
         threshold = two_means(values)
         assert f"{ashman_d(values[values > threshold], values[values < threshold]):.2f}" == wanted
         assert wanted in ledger({})[7].remark
+
+
+def test_cells_and_environments_are_called_as_the_studies_of_the_paper_call_them():
+    """A made-up table cannot tell: a name that no study writes would be missing in every real one."""
+    runs = read_study("paper").runs
+    assert set(CELLS) == {run.training.learner.cell.__name__ for run in runs}
+    sizes = {f"{base} + {size} irrelevant" for base in (MAZE, HIKE) for size in (1, 4)}
+    assert {*ENVIRONMENTS, *sizes} == {run.environment for run in runs}
+    measured = {each.spec.epsilon for run in runs for each in run.measurements}
+    assert measured == set(EPSILONS)
