@@ -1,5 +1,8 @@
 """The command line on wrong input: one sentence on standard error, exit status 2, no trace, nothing written."""
 
+import subprocess
+import sys
+
 import pytest
 
 from beliefscope import RunFolder, TMaze, TrainingSpec
@@ -11,7 +14,11 @@ from beliefscope.cli import main
     [
         ("train t-maze --length 0", "a T-Maze's length is a whole number of at least 1, but got 0"),
         ("train t-maze --stochasticity 1.5", "λ lies in [0, 1], but got 1.5"),
-        ("train t-maze --num-episodes 15", "num_episodes is a multiple of evaluation_period, here 10, but got 15"),
+        ("train t-maze --stochasticity 1", "needs a stochasticity λ below 1, but got 1.0; the paper uses 0 and 0.3"),
+        (
+            "train t-maze --num-episodes 15",
+            "num_episodes is a multiple of evaluation_period, here 10, but got 15; take 20",
+        ),
         (
             "train t-maze --exploration-rate 2",
             "exploration_rate is a finite number of at least 0 and at most 1, but got 2.0",
@@ -20,7 +27,8 @@ from beliefscope.cli import main
         ("train t-maze --seeds -3", "a seed is a whole number from 0 to 4294967295, but got -3"),
         ("train t-maze --seeds", "--seeds takes at least one whole number, but got 'none'"),
         ("train t-maze --irrelevant -1", "--irrelevant is a whole number of at least 0, but got -1"),
-        ("train file nowhere.pomdp", "nowhere.pomdp: expected a .pomdp file, but there is no such file"),
+        ("train file nowhere.pomdp", "nowhere.pomdp'; nothing is there: correct the path."),
+        ("train file /", "leads to a .pomdp file, but got '/'; that is a folder: name a file in it."),
         ("train mountain-hike --hidden-size 0", "hidden_size is a whole number of at least 1, but got 0"),
     ],
 )
@@ -101,3 +109,18 @@ def test_an_interruption_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     arguments = ["train", "t-maze", "--length", "7", "--out", str(tmp_path / "my runs")]
     assert main(arguments) == 130
     assert f"beliefscope train t-maze --length 7 --out '{tmp_path}/my runs'" in capsys.readouterr().err
+
+
+def test_an_interruption_while_libraries_load_ends_the_command_at_once_without_a_word():
+    code = """
+import os, signal
+from beliefscope.cli import _ended_by_interrupts
+with _ended_by_interrupts():
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        print("went on")
+    except KeyboardInterrupt:
+        print("an exception, which a library may lose")
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")

@@ -1,6 +1,7 @@
 """The commands of studies: what they print, and one sentence for what is wrong."""
 
 import pytest
+from study.tiny import beliefscope
 
 from beliefscope.cli import main
 
@@ -12,6 +13,7 @@ from beliefscope.cli import main
         ("show nowhere.toml", "nowhere.toml"),
         ("status nowhere", "the folder of a study holds a study.json, but got 'nowhere'"),
         ("export nowhere", "the folder of a study holds a study.json, but got 'nowhere'"),
+        ("run paper/tmaze-50 --only nope", "--only names parts of titles such as"),
         ("run paper/tmaze-50 --workers 0", "the number of workers is a whole number of at least 1, but got 0"),
     ],
 )
@@ -42,3 +44,20 @@ def test_full_scale_says_what_it_costs_and_does_not_start_without_yes(capsys, tm
     assert "1,380 fits" in printed
     assert "add --yes" in printed
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", ["list", "show paper/tmaze-50"])
+def test_a_reader_who_leaves_early_is_no_error(arguments):
+    with beliefscope(*arguments.split()) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
+def test_output_that_finds_no_room_is_told_of():
+    with open("/dev/full", "w") as full, beliefscope("list", stdout=full) as process:
+        assert process.stderr is not None
+        assert process.stderr.read() == "beliefscope: [Errno 28] No space left on device\n"
+    assert process.returncode == 2

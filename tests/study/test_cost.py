@@ -70,3 +70,25 @@ def test_a_small_study_is_shown_in_minutes(tmp_path):
     said = show(study)
     assert said.startswith("mine, quick, text\n")
     assert "seconds on one core" in said or "minutes on one core" in said
+
+
+def test_wide_networks_take_as_much_longer_as_was_measured_of_them(tmp_path):
+    # A gradient step of GRUs on one core, over that of 32 units: 0.50, 2.3, 7.0 and 23.
+    def train(size):
+        study = one_run(tmp_path, f'pomdp = "t-maze"\n[training]\nhidden_size = {size}\n', "full")
+        return seconds(study.pieces()[0], study.runs[0])
+
+    for size, measured in ((8, 0.50), (64, 2.3), (128, 7.0), (256, 23.4)):
+        assert train(size) == pytest.approx(measured * train(32), rel=0.2)
+    assert train(2 * 10**6) == pytest.approx(4 * train(10**6), rel=0.01)
+
+
+def test_what_is_absurd_is_shown_to_be(tmp_path):
+    def years(text):
+        return cost(one_run(tmp_path, 'pomdp = "t-maze"\n' + text).runs).seconds / 3.2e7
+
+    trusted = "[measurement]\nestimators = ['trusted']\nnum_samples = "
+    assert years(trusted + "10000000") == pytest.approx(100 * years(trusted + "1000000"), rel=0.1)  # all with all
+    assert years(f"[measurement]\nnum_samples = {10**9}\n") > 0.3
+    assert years(f"[training]\nhidden_size = {10**6}\n") > 10
+    assert years(f"[training]\nevaluation_episodes = {10**9}\n") > 0.3

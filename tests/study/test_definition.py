@@ -1,5 +1,6 @@
 """Studies are read from their definitions: the paper's as the paper has them, a user's as its file says."""
 
+import dataclasses
 import functools
 import itertools
 import re
@@ -213,7 +214,10 @@ def test_runs_that_meet_are_measured_and_traced_for_both():
         ("seeds = [1, 1]\n" + MAZE, "seeds names each but once, but got [1, 1]"),
         ("seeds = [true]\n" + MAZE, "seeds is a list of whole numbers, but got [True]"),
         ("seeds = [-1]\n" + MAZE, "a seed is a whole number from 0 to 4294967295, but got -1"),
-        ('name = "two\\nlines"\n' + MAZE, "a study's name is one line"),
+        ('name = "two\\nlines"\n' + MAZE, "a study's name is one line of printable characters, of at most 200 bytes"),
+        ('name = "a\\u0000b"\n' + MAZE, "but got 'a\\x00b'; give it a shorter or plainer one"),
+        (f"name = '{'é' * 101}'\n" + MAZE, "of at most 200 bytes"),
+        ('description = "two\\nlines"\n' + MAZE, "a study's description is one line"),
         (
             "cells = ['GRU'\n" + MAZE,
             "a study is written in TOML, but this is not: Unclosed array (at line 2, column 1)",
@@ -233,19 +237,23 @@ def test_runs_that_meet_are_measured_and_traced_for_both():
         ("[[environments]]\npomdp = 't-maze'\nlength = 0", "a T-Maze's length is a whole number of at least 1"),
         ("[[environments]]\npomdp = 't-maze'\nirrelevant = -1", "the number of dimensions is a whole number"),
         ("[[environments]]\npomdp = 'file'", "has a path, relative to the study's file"),
-        ("[[environments]]\npomdp = 'file'\npath = 'no.pomdp'", "there is no such file"),
+        ("[[environments]]\npomdp = 'file'\npath = 'no.pomdp'", "no.pomdp'; nothing is there: correct the path"),
+        ("[[environments]]\npomdp = 'file'\npath = '.'", "that is a folder: name a file in it"),
+        (MAZE + "stochasticity = 1", "needs a stochasticity λ below 1, but got 1.0; the paper uses 0 and 0.3"),
         (MAZE + "[[environments]]\npomdp = 't-maze'\nlength = 4\nstochasticity = 0", "differ in their names"),
         ("include = ['paper/tmaze-50']\n[[environments]]\npomdp = 't-maze'\n[training]\nbatch_size = 8", "two studies"),
         (MAZE + "[training]\nlearningrate = 0.1", "perhaps 'learning_rate' is meant"),
         (MAZE + "[training]\ncell = 'GRU'", "the keys of [training] are num_layers, "),
         (MAZE + "[training]\nlearning_rate = -1", "learning_rate is a finite number of at least 0, but got -1.0"),
         (MAZE + "[training]\nlearning_rate = '1e-3'", "learning_rate is a number, but got '1e-3'"),
+        (MAZE + "[training]\nnum_episodes = 7", "num_episodes is a multiple of evaluation_period, here 10, but got 7"),
         (MAZE + "[training]\nnum_episodes = 0", "num_episodes is a whole number of at least 1"),
         (MAZE + "[training]\ncheckpoint_period = 70", "num_episodes is a multiple of checkpoint_period, here 70"),
         (MAZE + "[training]\nnum_episodes = 1000000000000", "a run of a study stores at most 10000 networks"),
         (MAZE + "[measurement]\nestimators = ['MINE']", "an estimator is 'text', 'code' or 'trusted', but got 'MINE'"),
         (MAZE + "[measurement]\nepsilons = [2]", "epsilon lies in [0, 1], but got 2.0"),
         (MAZE + "[measurement]\nepsilons = [0, 0.0]", "epsilons names each but once"),
+        (MAZE + f"[measurement]\nnum_samples = {10**400}", "num_samples is a whole number"),
         (MAZE + "[measurement]\nnum_samples = 10", "num_samples is a whole number of at least 2000, but got 10"),
         (MAZE + "[measurement]\npart = 'relevant'", "only an environment with irrelevant variables"),
         (MAZE + "[measurement]\npart = 'some'", "part is 'all', 'relevant' or 'irrelevant', but got 'some'"),
@@ -263,7 +271,18 @@ def test_a_bad_file_gets_one_sentence_that_names_it(tmp_path, text, sentence):
     assert said.startswith(f"{path}: ")
     assert sentence in said
     assert "\n" not in said
-    assert said.endswith((".", "no such file"))
+    assert said.endswith(".")
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\0b", "", " ", "x" * 201])
+def test_a_name_that_is_no_line_or_too_long_for_a_folder_is_refused(name):
+    with pytest.raises(ValueError, match="a study's name is one line of printable characters"):
+        dataclasses.replace(read("paper/tmaze-50"), name=name)
+
+
+def test_the_longest_name_fits_into_the_name_of_a_folder(tmp_path):
+    study = dataclasses.replace(read("paper/tmaze-50"), name="é" * 100)
+    (tmp_path / f"{study.name}-quick-text").mkdir()
 
 
 @pytest.mark.parametrize(

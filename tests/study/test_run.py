@@ -14,7 +14,7 @@ from beliefscope.agent.manifest import write_manifest
 from beliefscope.cli import main
 from beliefscope.storage import Damaged, read_lines, read_record, write_lines, write_record
 from beliefscope.study.folder import count_states
-from beliefscope.study.run import missing
+from beliefscope.study.run import missing, run_study
 
 
 @pytest.fixture(scope="module")
@@ -178,8 +178,64 @@ def test_only_some_pieces_with_the_trainings_they_need(whole, tmp_path):
     empty.prepare(read_study(str(whole.path.parent / "tiny.toml")))
     assert len(missing(empty)) == 4
     assert [piece.kind for piece in missing(empty, ["seed 1: measure"])] == ["train", "measure"]
+
+
+def test_only_what_the_study_does_not_have_is_refused_before_anything_is_written(whole, tmp_path):
+    study = read_study(str(whole.path.parent / "tiny.toml"))
     with pytest.raises(ValueError, match=r"--only names parts of titles .* but got \['LSTM'\]"):
-        missing(empty, ["LSTM"])
+        run_study(study, tmp_path / "out", only=["LSTM"])
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_what_is_done_already_is_no_error(whole, tmp_path):
+    study = copied(whole, tmp_path / "out")
+    (file,) = (study.path / "runs" / study.runs[1].id / "measure").glob("*.json")
+    file.unlink()
+    assert missing(study, ["seed 0"]) == []
+    run_study(read_study(str(whole.path.parent / "tiny.toml")), study.path, only=["seed 0"])
+    assert not file.exists()
+
+
+def test_a_study_goes_on_when_nobody_reads_what_it_says(whole, tmp_path):
+    study = copied(whole, tmp_path / "out")
+    (file,) = (study.path / "runs" / study.runs[1].id / "measure").glob("*.json")
+    file.unlink()
+    with beliefscope("run", definition(tmp_path), "--out", study.path, "--workers", 1) as process:
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
+    assert process.returncode == 0
+    assert study.csv() == whole.csv()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_table_is_written_to_where_a_link_leads(there, whole, tmp_path):
+    target, link = tmp_path / "target.csv", tmp_path / "link.csv"
+    if there:
+        target.write_text("old")
+    link.symlink_to(target)
+    assert main(["export", str(whole.path), "--out", str(link)]) == 0
+    assert link.is_symlink()
+    assert target.read_text() == whole.csv()
+
+
+def test_a_table_is_not_put_in_the_place_of_a_folder_or_a_device(whole, tmp_path, capsys):
+    for place in (tmp_path, Path("/dev/null")):
+        assert main(["export", str(whole.path), "--out", str(place)]) == 2
+        assert "--out is a file, or nothing yet, but got" in capsys.readouterr().err
+    assert not Path("/dev/null").is_file()
+
+
+def test_evaluations_that_are_not_there_any_more_are_named_with_the_way_to_make_them_again(whole, tmp_path, capsys):
+    study = copied(whole, tmp_path / "out")
+    metrics = study.path / "runs" / study.runs[0].id / "metrics.jsonl"
+    metrics.unlink()
+    assert main(["export", str(study.path)]) == 2
+    said = capsys.readouterr().err
+    assert f"{metrics} is to be read as it was written, but it is not there any more; repeat `beliefscope run`" in said
+    assert said.count("\n") == 1
+    assert [damaged.path for damaged in study.set_aside_damaged()] == [metrics]
+    assert "missing" in count_states(study.states())
 
 
 def test_a_diverged_run_is_told_of_and_has_no_rows(whole, tmp_path):

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 TOML = """
 cells = ["GRU"]
@@ -31,7 +32,7 @@ def definition(folder: Path, text: str = TOML) -> Path:
     return file
 
 
-def beliefscope(*arguments: object) -> subprocess.Popen[str]:
+def beliefscope(*arguments: object, stdout: int | IO[str] = subprocess.PIPE) -> subprocess.Popen[str]:
     """The command in a process of its own, which keeps compiled programs where all these tests find them."""
     environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[2] / ".pytest_cache" / "xla")}
     code = "import sys; from beliefscope.cli import main; sys.exit(main())"
@@ -39,7 +40,7 @@ def beliefscope(*arguments: object) -> subprocess.Popen[str]:
         [sys.executable, "-c", code, *map(str, arguments)],
         env=environment,
         text=True,
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.PIPE,
     )
 

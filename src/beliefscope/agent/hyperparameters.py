@@ -40,12 +40,14 @@ class DRQN:
                 _check_count(field.name, getattr(self, field.name), default=field.default)
         _check_number("exploration_rate", self.exploration_rate, upper=1.0)
         _check_number("learning_rate", self.learning_rate, upper=math.inf)
-        for name in ("checkpoint_period", "num_episodes"):
+        for name in ("num_episodes", "checkpoint_period"):
+            value, period = getattr(self, name), self.evaluation_period
             require(
-                getattr(self, name) % self.evaluation_period == 0,
-                rule=f"{name} is a multiple of evaluation_period, here {self.evaluation_period}",
-                received=getattr(self, name),
-                advice="change one of them: a network is stored, and training ends, where it is evaluated",
+                value % period == 0,
+                rule=f"{name} is a multiple of evaluation_period, here {period}",
+                received=value,
+                advice=f"take {-(-value // period) * period}, or change evaluation_period: training ends, and networks "
+                "are stored, where agents are evaluated",
             )
 
 

@@ -74,6 +74,23 @@ class QNetwork(eqx.Module):
         return inputs
 
 
+class WholeMemory(eqx.Module):
+    """The same agent, of whose memory all that is carried is read: (h, c) of an LSTM, h of the other cells."""
+
+    network: QNetwork
+
+    def init_memory(self) -> tuple[Memory, ...]:
+        return self.network.init_memory()
+
+    def step(
+        self, memory: tuple[Memory, ...], previous_action: Int[Array, ""], observation: Float[Array, " observation"]
+    ) -> tuple[tuple[Memory, ...], Float[Array, " actions"]]:
+        return self.network.step(memory, previous_action, observation)
+
+    def memory_vector(self, memory: tuple[Memory, ...]) -> Float[Array, " memory"]:
+        return self.network.memory_vector(memory, whole=True)
+
+
 def hidden_state(memory: Memory) -> Float[Array, " n"]:
     """The part of a layer's memory that the next layer reads."""
     return jax.tree.leaves(memory)[0]

@@ -1,7 +1,7 @@
 """`beliefscope run`, `show`, `list`, `status` and `export`: studies from the command line."""
 
 import dataclasses
-import sys
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -123,15 +123,15 @@ class ExportCommand:
     def run(self) -> int:
         text = StudyFolder(self.folder).csv()
         if self.out is None:
-            sys.stdout.write(text)
+            print(text, end="")
             return 0
         require(
-            not self.out.is_dir(),
-            rule="--out is a file",
+            self.out.is_file() or not self.out.exists(),
+            rule="--out is a file, or nothing yet",
             received=str(self.out),
-            advice=f"write to {self.out / 'table.csv'}, say",
+            advice="name a file, such as table.csv, or leave --out out for standard output",
         )
-        write_atomic(self.out, text.encode())
+        write_atomic(Path(os.path.realpath(self.out)), text.encode())  # where a link leads; the link stays
         print(f"{text.count(chr(10)) - 1} rows in {self.out}")
         return 0
 

@@ -10,7 +10,8 @@ from beliefscope.agent import DRQN, TrainingSpec, train
 from beliefscope.agent.run_folder import RunFolder, check_companions
 from beliefscope.agent.stored_spec import CELLS
 from beliefscope.errors import require
-from beliefscope.pomdp import POMDP, Irrelevant, MountainHike, TMaze, read_pomdp
+from beliefscope.pomdp import POMDP, Irrelevant, MountainHike
+from beliefscope.study.environments import build_from_file, build_t_maze
 
 CellName = Literal["LSTM", "GRU", "BRC", "NBRC", "MGU"]
 
@@ -42,7 +43,7 @@ class TMazeOptions:
     """d, irrelevant variables to observe beside it; the paper uses 1 and 4."""
 
     def build(self, learner: DRQN) -> POMDP:
-        return _with_irrelevant(TMaze(self.length, self.stochasticity), self.irrelevant, learner)
+        return _with_irrelevant(build_t_maze(self.length, self.stochasticity), self.irrelevant, learner)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +70,7 @@ class FileOptions:
     """H, the number of actions after which an episode is cut."""
 
     def build(self, learner: DRQN) -> POMDP:
-        return read_pomdp(self.path, horizon=self.horizon)
+        return build_from_file(self.path, self.horizon)
 
 
 Environment = (

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from beliefscope.agent.manifest import made_with
-from beliefscope.agent.network import QNetwork
+from beliefscope.agent.network import QNetwork, WholeMemory
 from beliefscope.agent.run_folder import RunFolder
 from beliefscope.belief import Health, filter_of_paper
 from beliefscope.belief.product import ByPart
@@ -68,14 +68,15 @@ def _measure(key: PRNGKeyArray, run: RunFolder, spec: MeasurementSpec, episode: 
     key_pairs, key_fit, key_controls, key_decode, key_exact = jax.random.split(key, 5)
     network, pomdp = run.network(episode), run.spec.pomdp
     filter = filter_of_paper(pomdp, run.spec.learner.variant, num_particles=spec.num_particles)
+    reader = WholeMemory if spec.memory == "whole" else lambda agent: agent
     pairs = sample_pairs(
         key_pairs,
-        network,
+        reader(network),
         pomdp,
         filter,
         num_samples=spec.num_rows,
         epsilon=spec.epsilon,
-        replay=run.network(0) if with_controls else None,
+        replay=reader(run.network(0)) if with_controls else None,
     )
     estimator = spec.build()
     record: Record = {
@@ -95,7 +96,7 @@ def _measure(key: PRNGKeyArray, run: RunFolder, spec: MeasurementSpec, episode: 
             record[part]["given time"] = given_time(others)
             record[part]["decoded"] = _decoded(key_decode, pairs.memory, belief, part)
     if can_enumerate(pomdp, spec.epsilon):
-        record["exact"] = _exact(key_exact, network, run)
+        record["exact"] = _exact(key_exact, reader(network), run)
     return record
 
 
@@ -106,7 +107,7 @@ def _decoded(key: PRNGKeyArray, memory: Any, belief: Any, part: str) -> Record |
     return {probe: dataclasses.asdict(decode(key, memory, belief, probe=probe)) for probe in ("linear", "MLP")}
 
 
-def _exact(key: PRNGKeyArray, network: QNetwork, run: RunFolder) -> Record:
+def _exact(key: PRNGKeyArray, network: QNetwork | WholeMemory, run: RunFolder) -> Record:
     atoms = visited_atoms(network, run.spec.pomdp, filter_of_paper(run.spec.pomdp))  # pyright: ignore[reportArgumentType]
     found = exact_information(key, atoms)
     entropy = next(iter(found.values())).entropy

@@ -21,6 +21,7 @@ class MeasurementSpec:
     epsilon: float = 0.0  # ε of the policy whose histories are measured
     epochs: int | None = None  # of MINE, by default 200 for 'text' and 100 for 'code'; 'trusted' chooses for itself
     part: Literal["all", "relevant", "irrelevant"] = "all"  # which part of the belief, where it has parts
+    memory: Literal["hidden", "whole"] = "hidden"  # h, as the paper has it, or all that is carried: (h, c) of the LSTM
 
     def __post_init__(self):
         require(
@@ -56,6 +57,12 @@ class MeasurementSpec:
             received=self.part,
             advice="'all' measures every part there is",
         )
+        require(
+            self.memory in ("hidden", "whole"),
+            rule="the memory is 'hidden' or 'whole'",
+            received=self.memory,
+            advice="'hidden' is the paper's: the hidden states; 'whole' adds the cell states of an LSTM",
+        )
 
     def build(self) -> Estimator:
         if self.estimator == "trusted":
@@ -76,4 +83,6 @@ class MeasurementSpec:
     def id(self, episode: int, *, with_controls: bool) -> str:
         """The name of the measurement of one checkpoint."""
         described = {"schema": SCHEMA, **dataclasses.asdict(self), "episode": episode, "controls": with_controls}
+        if self.memory == "hidden":  # as it was called before there was a choice
+            del described["memory"]
         return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]

@@ -13,6 +13,18 @@ from scipy import stats
 from beliefscope.errors import is_real, require
 from beliefscope.report.correlations import pearson, rounded, spearman, trend_free
 from beliefscope.report.evidence import MIN_SEEDS, Curve, Evidence, Quantity, Series, all_points
+from beliefscope.report.printed import (
+    AGGREGATED,
+    CELLS,
+    ENVIRONMENTS,
+    HIKE,
+    LONG,
+    MAZE,
+    PEARSON,
+    SPEARMAN,
+    STOCHASTIC,
+    VARYING,
+)
 from beliefscope.report.statements import CLAIMS, REMARKS
 from beliefscope.report.verdict import (
     Estimate,
@@ -31,14 +43,8 @@ from beliefscope.report.verdict import (
     two_means,
 )
 
-CELLS = ("LSTM", "GRU", "BRC", "NBRC", "MGU")
-MAZE, LONG, STOCHASTIC = "T-Maze, L = 50", "T-Maze, L = 100", "Stochastic T-Maze, L = 50, λ = 0.3"
-HIKE, VARYING = "Mountain Hike", "Varying Mountain Hike"
-ENVIRONMENTS = (MAZE, LONG, STOCHASTIC, HIKE, VARYING)
 EPSILONS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _OPTIMUM = {MAZE: 4 * 0.98**50, LONG: 4 * 0.98**100}  # J* = 4 γ^L
-_PEARSON = dict(zip(ENVIRONMENTS, (0.8233, 0.5347, 0.5460, 0.5948, 0.5982), strict=True))
-_SPEARMAN = dict(zip(ENVIRONMENTS, (0.6419, 0.6666, 0.6403, 0.2965, 0.6176), strict=True))
 _BOTH: tuple[tuple[str, Quantity], ...] = (("J", "returns"), ("I", "bits"))
 _LEARNERS = ("GRU", "NBRC", "MGU")  # the cells that the paper does not say to fail
 Optimum = Mapping[str, float]
@@ -97,11 +103,11 @@ def _correlate(evidence: Evidence, optimum: Optimum) -> list[Part]:
     for environment in ENVIRONMENTS:
         series = _cells(evidence, environment)
         points, enough = all_points(series.values()), _enough(series)
-        for name, coefficient, printed in (("Pearson", pearson, _PEARSON), ("Spearman", spearman, _SPEARMAN)):
+        for name, coefficient, printed in (("Pearson", pearson, PEARSON), ("Spearman", spearman, SPEARMAN)):
             if not len(points.run):
                 parts.append(missing(f"{environment}: {name}"))
                 continue
-            found, paper = coefficient(points), printed[environment]
+            found, paper = coefficient(points), printed[environment][AGGREGATED]
             part = tested(f"{environment}: {name}", correlation_interval(found), sign=1, enough=enough)
             inside = "inside" if found.low <= paper <= found.high else "outside"
             known = not math.isnan(found.low)

@@ -17,6 +17,7 @@ from beliefscope.errors import require
 
 _DIGITS = 6  # of a return, before it is ranked: episodes of equal return differ in their last bits
 _LEVEL = 0.95
+_MIN_RUNS = 3  # two runs give two numbers, which may agree by chance or, without their trend, by necessity
 
 Values = Float[np.ndarray, " points"]
 Labels = Int[np.ndarray, " points"]
@@ -86,7 +87,9 @@ def _with_interval(points: Points, coefficient: Coefficient, given: Values | Non
         return coefficient(returns, bits)
 
     runs, value = np.unique(points.run), of(np.ones(len(points.run), bool))
-    without = np.array([_fisher(of(points.run != run)) for run in runs]) if len(runs) > 1 else np.array([math.nan])
+    without = (
+        np.array([_fisher(of(points.run != run)) for run in runs]) if len(runs) >= _MIN_RUNS else np.array([math.nan])
+    )
     if math.isnan(value) or not np.isfinite(without).all():
         return Correlation(value, math.nan, math.nan, len(runs), len(points.run))
     error = math.sqrt((len(runs) - 1) / len(runs) * np.sum((without - without.mean()) ** 2))

@@ -1,8 +1,9 @@
 """What a table of results holds for and against a claim: curves over training, one for each seed.
 
-It takes the columns of a study's table and keeps the rows of one of the paper's estimators, with one number of epochs
-and of pairs N: numbers from different ones are never mixed. A series is enough for a verdict where at least four seeds
-have all 51 checkpoints of the full scale; runs that lack some are then left out. Otherwise a series is all there is.
+It takes the columns of a study's table and keeps the rows of hidden states h and of one of the paper's estimators, with
+one number of epochs and of pairs N: numbers from different ones are never mixed. A series is enough for a verdict where
+at least four seeds have all 51 checkpoints of the full scale; runs that lack some are then left out. Otherwise a series
+is all there is.
 """
 
 import math
@@ -78,7 +79,7 @@ class Evidence:
     """The series of a table, and remarks on what was left out of it."""
 
     def __init__(self, table: dict[str, list]):
-        rows = _rows(table)
+        rows = [row for row in _rows(table) if row.get("memory", "hidden") == "hidden"]
         kept, self.remarks = _one_estimator(rows)
         self.num_samples: int | None = kept[0]["N"] if kept else None
         kept = _one_particle_count(kept, self.remarks)

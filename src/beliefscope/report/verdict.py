@@ -17,7 +17,7 @@ from scipy import stats
 from beliefscope.report.correlations import Correlation
 
 _LEVEL = 0.95
-_MISSING = "not measured"
+NOT_MEASURED = "not measured"
 
 Outcome = Literal["holds", "does not hold", "not enough data"]
 Sample = Sequence[float]
@@ -147,7 +147,7 @@ def recorded(name: str, found: str) -> Part:
 
 def missing(name: str) -> Part:
     """A part of which nothing is known."""
-    return Part(name, _MISSING, enough=False, holds=False)
+    return Part(name, NOT_MEASURED, enough=False, holds=False)
 
 
 def shown(found: Estimate) -> str:
@@ -180,10 +180,10 @@ def as_text(verdicts: Sequence[Verdict]) -> str:
 def _as_text(verdict: Verdict) -> str:
     lines = _wrapped(f"{verdict.number}. {verdict.statement} ({verdict.where})", first="", others="   ")
     lines += _wrapped(f"Rule: {verdict.rule}", first="   ", others="   ")
-    known = {name: found for name, found in verdict.numbers.items() if found != _MISSING}
+    known = {name: found for name, found in verdict.numbers.items() if found != NOT_MEASURED}
     lines += [f"   - {name}: {found}" for name, found in known.items()]
     if len(known) < len(verdict.numbers):
-        lines.append(f"   - {_MISSING}: {len(verdict.numbers) - len(known)} of {len(verdict.numbers)} parts")
+        lines.append(f"   - {NOT_MEASURED}: {len(verdict.numbers) - len(known)} of {len(verdict.numbers)} parts")
     return "\n".join(lines + _wrapped(f"=> {verdict.verdict}. {verdict.remark}", first="   ", others="      "))
 
 
@@ -202,7 +202,7 @@ def _outcome(part: Part, adjusted: float | None) -> Outcome | None:
 
 
 def _number(part: Part, outcome: Outcome | None, adjusted: dict[str, float]) -> str:
-    if outcome is None or part.found == _MISSING:
+    if outcome is None or part.found == NOT_MEASURED:
         return part.found
     p = f", p = {adjusted[part.name]:.2g} (Holm)" if part.name in adjusted else ""
     return f"{part.found}{p}: {outcome}"

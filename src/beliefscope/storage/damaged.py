@@ -8,8 +8,8 @@ class Damaged(ValueError):
 
     def __init__(self, path: Path, why: str):
         super().__init__(
-            f"{path} is to be read as it was written, but {why}; `beliefscope run` sets such a file aside and makes it "
-            "again, else restore it, or delete it and repeat the command that made it."
+            f"{path} is to be read as it was written, but {why}; repeat `beliefscope run`, which makes "
+            "such a file again, else restore it, or delete it and repeat the command that made it."
         )
         self.path = path
         self.why = why

@@ -7,6 +7,7 @@ for a progress bar. A GPU is faster, most of all with particle sets.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from beliefscope.agent import DRQN
 from beliefscope.agent.stored_spec import CELLS
 from beliefscope.measurement import MeasurementSpec
 from beliefscope.pomdp import POMDP, Finite, Irrelevant
@@ -23,7 +24,9 @@ PAIR_STEP = 2.3e-6  # to play and to filter exactly, per pair and step of the ho
 PARTICLE_STEP = 5e-8  # to filter with particles, per pair, step and particle
 VECTOR_EPOCH = 1e-5  # of MINE, per pair and epoch
 PARTICLE_EPOCH = 1e-6  # of MINE on sets, per pair, epoch and particle
-TRUSTED_PAIR = 4.5e-3  # per pair
+TRUSTED_PAIR = 4.5e-3  # per pair, of up to TRUSTED_PAIRS; more are each compared with more others
+TRUSTED_PAIRS = 10_000
+CRITIC_INPUTS = 400  # the size of a memory that takes an estimator as long to read as all else it does
 TRACE = 3.0
 
 CONTROL_FITS = 6
@@ -100,17 +103,26 @@ def _run_seconds(run: RunSpec) -> float:
 
 
 def _train_seconds(run: RunSpec) -> float:
-    learner = run.training.learner
-    size = learner.batch_size / 32 * learner.num_layers / 2 * learner.hidden_size / 32
-    steps = learner.num_episodes * learner.gradient_steps * run.training.pomdp.horizon
-    return TRAINING_START + steps * size * GRADIENT_STEP.get(learner.cell.__name__, GRADIENT_STEP["GRU"])
+    learner, horizon = run.training.learner, run.training.pomdp.horizon
+    step = GRADIENT_STEP.get(learner.cell.__name__, GRADIENT_STEP["GRU"]) * learner.batch_size / 32
+    learn = learner.num_episodes * learner.gradient_steps * horizon * step
+    evaluate = learner.num_episodes / learner.evaluation_period * learner.evaluation_episodes * horizon * PAIR_STEP
+    return TRAINING_START + (learn + evaluate) * _network_size(learner)
+
+
+def _network_size(learner: DRQN) -> float:
+    """How long a step of the recurrent layers takes, in multiples of the paper's 2 layers of 32."""
+    width = learner.hidden_size / 32
+    return learner.num_layers / 2 * (1 + width + width**2) / 3
 
 
 def _measure_seconds(run: RunSpec, spec: MeasurementSpec, *, controls: bool) -> float:
-    pomdp = run.training.pomdp
+    pomdp, learner = run.training.pomdp, run.training.learner
     particles = spec.num_particles if _has_particles(pomdp) else 0
-    pairs = spec.num_rows * pomdp.horizon * (PAIR_STEP + PARTICLE_STEP * particles)
+    pair_step = PAIR_STEP * max(1.0, _network_size(learner)) + PARTICLE_STEP * particles
+    pairs = spec.num_rows * pomdp.horizon * pair_step
     fits = sum(_fit_seconds(spec, particles if part == "relevant" else 0) for part in _parts(pomdp, spec))
+    fits *= max(1.0, learner.num_layers * learner.hidden_size / CRITIC_INPUTS)
     if controls:
         fits *= 1 + CONTROL_FITS
     return MEASURE_START + CONTROLS_START * controls + pairs + fits
@@ -118,7 +130,7 @@ def _measure_seconds(run: RunSpec, spec: MeasurementSpec, *, controls: bool) -> 
 
 def _fit_seconds(spec: MeasurementSpec, particles: int) -> float:
     if spec.estimator == "trusted":
-        return spec.num_samples * TRUSTED_PAIR
+        return spec.num_samples * TRUSTED_PAIR * max(1.0, spec.num_samples / TRUSTED_PAIRS)
     assert spec.num_epochs is not None
     return spec.num_epochs * spec.num_samples * (VECTOR_EPOCH + PARTICLE_EPOCH * particles)
 

@@ -16,6 +16,7 @@
     estimators = ["text"]            # text, code, trusted; by variant
     epsilons = [0.0]
     part = "all"
+    memories = ["hidden"]            # h; and "whole": (h, c) of the LSTM
     checkpoints = "all"              # or first-middle-last, last, or a list of episodes
     controls = "first-middle-last"   # or none, all
     num_samples = 10000              # by scale, as num_particles and epochs
@@ -41,7 +42,7 @@ from beliefscope.study.merge import merge
 from beliefscope.study.names import shipped_studies, shipped_text, user_text
 from beliefscope.study.run_spec import RunSpec, checkpoints, first_middle_last
 from beliefscope.study.scales import SCALES, Scale, ScaleName
-from beliefscope.study.study import Study
+from beliefscope.study.study import Study, check_name
 from beliefscope.study.table import one_of, read_table
 
 __all__ = ["read_study", "shipped_studies"]
@@ -94,13 +95,13 @@ def _read(name: str, setting: _Setting) -> tuple[dict[str, Any], tuple[RunSpec, 
     )
     with _naming(str(path) if is_file else name):
         content = {"name": path.stem if is_file else name, **read_table(_parse(text), what="a study", keys=STUDY)}
-        for key in ("name", "description"):
-            require(
-                len(content.get(key, "x").splitlines()) == 1,
-                rule=f"a study's {key} is one line",
-                received=content.get(key),
-                advice="shorten it to one, or leave it out",
-            )
+        check_name(content["name"])
+        require(
+            len(content.get("description", "x").splitlines()) == 1,
+            rule="a study's description is one line",
+            received=content.get("description"),
+            advice="shorten it to one, or leave it out",
+        )
         return content, _runs(content, inside)
 
 

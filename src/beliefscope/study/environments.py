@@ -9,6 +9,28 @@ from beliefscope.pomdp import POMDP, Irrelevant, MountainHike, TMaze, Variant, r
 from beliefscope.study.table import one_of, read_table
 
 
+def build_t_maze(length: int, stochasticity: float) -> TMaze:
+    """A T-Maze with the paper's horizon, where there is one."""
+    require(
+        stochasticity != 1,
+        rule="the horizon of a T-Maze, ⌈3 L / (1 − λ)⌉, needs a stochasticity λ below 1",
+        received=stochasticity,
+        advice="the paper uses 0 and 0.3; in Python TMaze(length, 1, horizon=…) has a horizon of its own",
+    )
+    return TMaze(length, stochasticity)
+
+
+def build_from_file(path: Path, horizon: int) -> POMDP:
+    """The POMDP of a .pomdp file."""
+    require(
+        path.is_file(),
+        rule="the path of a POMDP leads to a .pomdp file",
+        received=str(path.absolute()),
+        advice="that is a folder: name a file in it" if path.is_dir() else "nothing is there: correct the path",
+    )
+    return read_pomdp(path, horizon=horizon)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TMazeEnvironment:
     """`pomdp = "t-maze"`."""
@@ -24,7 +46,7 @@ class TMazeEnvironment:
         return name + _suffix(self.irrelevant)
 
     def build(self, variant: Variant, folder: Path) -> POMDP:
-        return _with_irrelevant(TMaze(self.length, self.stochasticity), self.irrelevant, variant)
+        return _with_irrelevant(build_t_maze(self.length, self.stochasticity), self.irrelevant, variant)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -60,7 +82,7 @@ class FileEnvironment:
             received=self.path,
             advice="write path = 'my.pomdp'",
         )
-        return read_pomdp(folder / self.path, horizon=self.horizon)
+        return build_from_file(folder / self.path, self.horizon)
 
 
 Environment = TMazeEnvironment | MountainHikeEnvironment | FileEnvironment

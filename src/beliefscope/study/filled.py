@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from beliefscope.agent import DRQN
+from beliefscope.agent.cells import LSTM
 from beliefscope.agent.stored_spec import CELLS
 from beliefscope.errors import require
 from beliefscope.measurement import MeasurementSpec
@@ -18,6 +19,7 @@ MEASUREMENT = {
     "estimators": list[str],
     "epsilons": list[float],
     "part": str,
+    "memories": list[str],
     "checkpoints": str | list[int],
     "controls": str,
     "num_samples": int,
@@ -52,7 +54,7 @@ def learner_of(table: dict[str, Any], *, cell: str, scale: Scale, variant: Varia
 
 
 def measurements_of(table: dict[str, Any], *, learner: DRQN, pomdp: POMDP, scale: Scale) -> tuple[Measurement, ...]:
-    """What is measured of a run: every estimator with every ε."""
+    """What is measured of a run: every estimator with every ε and memory."""
     given = read_table(table, what="[measurement]", keys=MEASUREMENT)
     estimators, part = given.get("estimators", [learner.variant]), given.get("part", "all")
     for estimator in estimators:
@@ -80,12 +82,24 @@ def measurements_of(table: dict[str, Any], *, learner: DRQN, pomdp: POMDP, scale
             epsilon=epsilon,
             epochs=None if estimator == "trusted" else given.get("epochs", scale.epochs),
             part=one_of(part, ("all", "relevant", "irrelevant"), what="part"),  # pyright: ignore[reportArgumentType]
+            memory=memory,  # pyright: ignore[reportArgumentType]
         )
+        for memory in _memories(given.get("memories", ["hidden"]), learner)
         for estimator in estimators
         for epsilon in given.get("epsilons", [0.0])
     ]
     thorough = tuple(episode for episode in episodes if episode in controls)
-    return tuple(Measurement(spec=spec, episodes=episodes, controls=thorough) for spec in specs)
+    return tuple(
+        Measurement(spec=spec, episodes=episodes, controls=thorough if spec.memory == "hidden" else ())
+        for spec in specs
+    )
+
+
+def _memories(asked: list[str], learner: DRQN) -> list[str]:
+    """The whole memory is another one only where a cell carries more than its hidden state, as the LSTM does."""
+    for memory in asked:
+        one_of(memory, ("hidden", "whole"), what="a memory")
+    return [memory for memory in asked if memory == "hidden" or learner.cell is LSTM]
 
 
 def _episodes(asked: str | list[int], stored: list[int]) -> tuple[int, ...]:

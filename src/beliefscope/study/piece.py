@@ -31,6 +31,7 @@ class Piece:
         if self.episode is None:
             return f"{self.label}: {self.kind}"
         how = "" if self.measurement is None else f", ε = {self.measurement.epsilon:g}, {self.measurement.estimator}"
+        how += ", whole memory" if self.measurement is not None and self.measurement.memory == "whole" else ""
         return f"{self.label}: {self.kind} episode {self.episode}{how}"
 
     def result(self, folder: Path) -> Path:

@@ -27,6 +27,7 @@ COLUMNS = (
     "estimator",
     "epochs",
     "part",
+    "memory",
     "N",
     "M",
     "return",  # Ĵ, of the evaluation's greedy episodes
@@ -84,7 +85,8 @@ def _rows(folder: Path, run: Run) -> list[Row]:
             raise Damaged(metrics, f"the evaluation after {piece.episode} episodes is missing")
         for part in ("belief", "relevant", "irrelevant"):
             if part in record:
-                how = {"epochs": piece.measurement.num_epochs, "measurement": piece.result(folder).stem}
+                how = {"epochs": piece.measurement.num_epochs, "memory": piece.measurement.memory}
+                how["measurement"] = piece.result(folder).stem
                 rows.append({**about, **how, "part": part, "return": returns[piece.episode], **_row(record, part)})
     return rows
 
@@ -93,7 +95,8 @@ def check_record(piece: Piece, file: Path, record: Row) -> None:
     """Raise `Damaged` if this is another measurement's record, whole as it may be."""
     assert piece.measurement is not None
     expected = {"run": piece.run, "episode": piece.episode, **dataclasses.asdict(piece.measurement)}
-    if any(record.get(name) != value for name, value in expected.items()):
+    written = {"memory": "hidden", **record}  # what it was before there was a choice
+    if any(written.get(name) != value for name, value in expected.items()):
         raise Damaged(file, "it is the record of another measurement")
 
 
@@ -102,8 +105,10 @@ def _checked_metrics(run: Path) -> Path:
     file, spec = run / "metrics.jsonl", run / "spec.json"
     digest = read_record(run / "trained.json").get("files", {}).get(file.name)
     for path, fits in ((file, lambda digits: digits == digest), (spec, lambda digits: digits[:16] == run.name)):
-        if not path.is_file() or not fits(hashlib.sha256(path.read_bytes()).hexdigest()):
-            raise Damaged(path, "it is not there, or not the one that its run was finished with")
+        if not path.is_file():
+            raise Damaged(path, "it is not there any more")
+        if not fits(hashlib.sha256(path.read_bytes()).hexdigest()):
+            raise Damaged(path, "it is not the one that its run was finished with")
     return file
 
 

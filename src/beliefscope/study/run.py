@@ -36,6 +36,25 @@ def run_study(study: Study, folder: str | Path, *, workers: int | None = None, o
     `only` keeps the pieces whose titles ("T-Maze, L = 50, GRU, seed 0: train") contain one of these texts, and the
     trainings that they need. Pieces that fail are recorded and left; the next call tries them again.
     """
+    _check(study, workers, only)
+    stored = StudyFolder(folder)
+    stored.prepare(study)
+    for damaged in stored.set_aside_damaged():
+        print(f"set aside, to be made again: {damaged.path}, since {damaged.why}", flush=True)
+    cores = sorted(os.sched_getaffinity(0))
+    on_gpu = has_gpu()
+    number = workers or (1 if on_gpu else len(cores))
+    _Run(study, stored, only).go([None if on_gpu else cores[index % len(cores)] for index in range(number)], on_gpu)
+    return stored
+
+
+def _check(study: Study, workers: int | None, only: Sequence[str]) -> None:
+    require(
+        isinstance(study, Study),
+        rule="what is run is a Study",
+        received=study,
+        advice="read it first: run_study(read_study('my.toml'), folder)",
+    )
     require(
         workers is None or (is_whole(workers) and workers >= 1),
         rule="the number of workers is a whole number of at least 1",
@@ -48,30 +67,25 @@ def run_study(study: Study, folder: str | Path, *, workers: int | None = None, o
         received=only,
         advice=f"pass [{only!r}]",
     )
-    stored = StudyFolder(folder)
-    stored.prepare(study)
-    for damaged in stored.set_aside_damaged():
-        print(f"set aside, to be made again: {damaged.path}, since {damaged.why}", flush=True)
-    cores = sorted(os.sched_getaffinity(0))
-    on_gpu = has_gpu()
-    number = workers or (1 if on_gpu else len(cores))
-    _Run(study, stored, only).go([None if on_gpu else cores[index % len(cores)] for index in range(number)], on_gpu)
-    return stored
+    require(
+        not only or any(_is_asked(piece, only) for piece in study.pieces()),
+        rule="--only names parts of titles such as 'T-Maze, L = 50, GRU, seed 0: train'",
+        received=list(only),
+        advice="`beliefscope show STUDY` prints the environments and cells",
+    )
 
 
 def missing(stored: StudyFolder, only: Sequence[str] = ()) -> list[Piece]:
     """The pieces to do: neither done nor in vain, and asked for, with the trainings they need."""
     states = stored.states()
     open_ones = [piece for piece in stored.pieces if states[piece.name] in ("missing", "failed", "running")]
-    asked = [piece for piece in open_ones if not only or any(text in piece.title for text in only)]
-    require(
-        bool(asked) or not only or not open_ones,
-        rule="--only names parts of titles such as 'T-Maze, L = 50, GRU, seed 0: train'",
-        received=list(only),
-        advice="`beliefscope show STUDY` prints the environments and cells",
-    )
+    asked = [piece for piece in open_ones if not only or _is_asked(piece, only)]
     runs = {piece.run for piece in asked}
     return [piece for piece in open_ones if piece in asked or (piece.kind == "train" and piece.run in runs)]
+
+
+def _is_asked(piece: Piece, only: Sequence[str]) -> bool:
+    return any(text in piece.title for text in only)
 
 
 @dataclasses.dataclass

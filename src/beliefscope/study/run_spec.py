@@ -29,6 +29,19 @@ class RunSpec:
     traces: tuple[int, ...] = ()
 
     def __post_init__(self):
+        require(
+            isinstance(self.training, TrainingSpec),
+            rule="the training of a run is a beliefscope.TrainingSpec",
+            received=self.training,
+            advice="pass TrainingSpec(pomdp=TMaze(50), learner=DRQN(cell=GRU), seed=0), say",
+        )
+        require(
+            isinstance(self.measurements, tuple | list)
+            and all(isinstance(each, Measurement) for each in self.measurements),
+            rule="the measurements of a run are a tuple of beliefscope.Measurement",
+            received=self.measurements,
+            advice="pass (Measurement(spec=MeasurementSpec(), episodes=(0, 100)),), say",
+        )
         stored = checkpoints(self.training)
         asked = {*self.traces, *(episode for each in self.measurements for episode in each.episodes)}
         require(

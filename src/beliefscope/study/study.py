@@ -7,10 +7,12 @@ from functools import partial
 from typing import Any
 
 from beliefscope.errors import require
+from beliefscope.pomdp import maximal_return
 from beliefscope.study.piece import Piece
 from beliefscope.study.run_spec import RunSpec
 
 FORMAT = 1
+LONGEST_NAME = 200
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -23,6 +25,13 @@ class Study:
     settings: dict[str, str] = dataclasses.field(default_factory=dict)  # scale and variant, for people
 
     def __post_init__(self):
+        check_name(self.name)
+        require(
+            isinstance(self.runs, tuple | list) and all(isinstance(run, RunSpec) for run in self.runs),
+            rule="the runs of a study are a tuple of RunSpec",
+            received=self.runs,
+            advice="pass runs=(RunSpec(…), …)",
+        )
         require(
             len(self.runs) > 0,
             rule="a study has at least one run",
@@ -49,7 +58,27 @@ class Study:
             for run in self.runs
         ]
         head = {"format": FORMAT, "name": self.name, "description": self.description, "settings": self.settings}
-        return json.loads(json.dumps({**head, "runs": runs}))
+        return json.loads(json.dumps({**head, "optimum": self._optimum(), "runs": runs}))
+
+    def _optimum(self) -> dict[str, float]:
+        """J* by environment, where it is known: so that a report need not solve POMDPs."""
+        found = {}
+        for run in {run.environment: run for run in self.runs}.values():
+            best = maximal_return(run.training.pomdp)
+            if best is not None and best.exact:
+                found[run.environment] = best.value
+        return found
+
+
+def check_name(name: str) -> None:
+    """Folders are named after studies, and a file system takes names of 255 bytes."""
+    is_text = isinstance(name, str)
+    require(
+        is_text and name.strip() != "" and name.isprintable() and len(name.encode()) <= LONGEST_NAME,
+        rule=f"a study's name is one line of printable characters, of at most {LONGEST_NAME} bytes",
+        received=name[:LONGEST_NAME] if is_text else name,
+        advice="give it a shorter or plainer one",
+    )
 
 
 def _pieces(run: RunSpec) -> Iterator[Piece]:

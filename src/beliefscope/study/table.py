@@ -1,7 +1,7 @@
 """A table of a TOML file, checked: only known keys, each with a value of its kind.
 
 A kind is `bool`, `int`, `float`, `str`, `dict`, a list of one of them, or a union such as `str | list[int]`. Whole
-numbers will do where a number is wanted, and become one, so that 0 and 0.0 mean the same.
+numbers have at most 64 bits; they will do where a number is wanted, and become one, so that 0 and 0.0 mean the same.
 """
 
 import difflib
@@ -39,10 +39,10 @@ def one_of(value: str, choices: Iterable[str], *, what: str) -> str:
     return value
 
 
-def nearest(word: str, choices: Iterable[str], *, otherwise: str) -> str:
+def nearest(word: object, choices: Iterable[str], *, otherwise: str) -> str:
     """Advice for a misspelt word."""
     lower = {choice.lower(): choice for choice in choices}
-    found = difflib.get_close_matches(word.lower(), lower, n=1)
+    found = difflib.get_close_matches(str(word).lower(), lower, n=1)
     return f"perhaps {lower[found[0]]!r} is meant" if found else otherwise
 
 
@@ -63,7 +63,7 @@ def _fits(value: Any, kind: Any) -> bool:
     if get_origin(kind) is list:
         return isinstance(value, list) and all(_fits(each, *get_args(kind)) for each in value)
     if kind is int:
-        return is_whole(value)
+        return is_whole(value) and abs(value) < 2**63
     if kind is float:
         return is_real(value) and (isinstance(value, float) or abs(value) < 2**53)
     return isinstance(value, kind)

@@ -1,0 +1,292 @@
+"""The interactive charts of the page, as plain Plotly descriptions: dicts that become JSON.
+
+`charts(results)` gives them in the order of the page. What a trace is stands in its `meta.kind`, so that the page can
+show and hide all traces of a kind at once: the mean over seeds, its band, every seed's own curve, H(b), the controls.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from beliefscope.report.colours import colour
+from beliefscope.report.plotly import (
+    Trace,
+    axes,
+    called,
+    drawn,
+    label,
+    level,
+    literal,
+    numbers,
+    ramp,
+    return_ticks,
+    seed_curve,
+    with_band,
+)
+from beliefscope.report.results import Band, Curve, Panel, Results, band, in_order, return_band
+from beliefscope.report.scale import ReturnScale
+from beliefscope.report.tables import points
+
+# What may be laid over the information's axis: the column, its name, its dash.
+OVERLAYS = {
+    "entropy": ("H(b): the belief's entropy", "dash"),
+    "control_time": ("I(t; b): what the time alone says", "dot"),
+    "given_time": ("I(h; b | t): given the time", "dashdot"),
+    "control_untrained": ("the untrained cell on these histories", "longdash"),
+    "control_observation": ("the last observation alone", "dot"),
+    "control_recent": ("the last 8 actions and observations", "longdashdot"),
+    "control_shuffled": ("shuffled pairs (truth: 0)", "dot"),
+    "exact_0.1": ("exact I(h + σξ; b), σ = 0.1", "dash"),
+    "exact_0.01": ("exact I(h + σξ; b), σ = 0.01", "dash"),
+    "exact_0.001": ("exact I(h + σξ; b), σ = 0.001", "dash"),
+    "whole": ("all that is carried: (h, c) of the LSTM", "dash"),
+}
+_BARS = ("bits", "given_time", "control_time", "control_untrained", "control_observation", "control_recent")
+_BAR_NAMES = {
+    "bits": "I(h; b)",
+    "given_time": "I(h; b | t)",
+    "control_time": "I(t; b)",
+    "control_untrained": "untrained cell",
+    "control_observation": "last observation",
+    "control_recent": "last 8 steps",
+}
+
+
+class Chart(NamedTuple):
+    """One chart: where it stands, and what it shows."""
+
+    id: str
+    section: str  # learning, irrelevant, epsilon, controls or decoder
+    environment: str
+    title: str
+    note: str  # how the numbers were measured
+    traces: list[Trace]
+    layout: dict[str, Any]
+
+
+def charts(results: Results) -> list[Chart]:
+    """All that the results allow."""
+    found: list[Chart] = []
+    for environment in results.environments:
+        for make in (_learning, _irrelevant, _epsilons, _controls, _decoder):
+            found += make(results, environment)
+    return [chart._replace(id=f"chart-{number}") for number, chart in enumerate(found)]
+
+
+def _learning(results: Results, environment: str) -> list[Chart]:
+    """Return, information, and the one against the other."""
+    scale = return_scale(results, environment)
+    found = [_returns(results, environment, scale)] if results.cells_of(environment) else []
+    for panel in results.panels_of(environment):
+        found += [_information(results, panel), _scatter(results, panel, scale)]
+    return [chart for chart in found if chart.traces]
+
+
+def return_scale(results: Results, environment: str) -> ReturnScale:
+    """J_ref is the maximal return, or the best mean; J_0 the mean before training."""
+    bands = [return_band(results.returns.get((environment, cell), ())) for cell in results.cells_of(environment)]
+    bands = [each for each in bands if len(each.mean)]
+    if not bands:
+        return ReturnScale(reference=0.0, start=0.0)
+    best = max(float(each.mean.max()) for each in bands)
+    return ReturnScale(results.optimum.get(environment, best), float(np.mean([each.mean[0] for each in bands])))
+
+
+def _returns(results: Results, environment: str, scale: ReturnScale) -> Chart:
+    traces: list[Trace] = []
+    everything: list[np.ndarray] = []
+    for cell in results.cells_of(environment):
+        curves = results.returns.get((environment, cell), ())
+        each = return_band(curves)
+        everything += [curve.values for curve in curves]
+        traces += with_band(cell, _colour(results, cell), each, scale.place, hover="return")
+        traces += [
+            seed_curve(cell, _colour(results, cell), curve.seed, curve.episode, scale.place(curve.values))
+            for curve in curves
+        ]
+    optimum = results.optimum.get(environment)
+    values = np.concatenate([*everything, np.array([optimum] if optimum is not None else [])])
+    layout = axes("episodes of training", "return Ĵ")
+    if len(values):
+        layout["yaxis"] |= return_ticks(scale, values)
+    if optimum is not None and everything:
+        place = float(scale.place(np.array([optimum]))[0])
+        layout["shapes"] = [level(place)]
+        layout["annotations"] = [label(place, f"maximal return {optimum:.4g}")]
+    note = "mean over seeds; the band spans the least and the largest"
+    return Chart("", "learning", environment, "Return", note, traces, layout)
+
+
+def _information(results: Results, panel: Panel) -> Chart:
+    traces: list[Trace] = []
+    for cell, curves in panel.curves.items():
+        traces += with_band(cell, _colour(results, cell), band(curves, "bits"), lambda values: values, hover="bits")
+        traces += [
+            seed_curve(cell, _colour(results, cell), curve.seed, curve.episode, curve.values["bits"])
+            for curve in curves
+        ]
+        traces += _overlays(results, panel, cell, curves)
+    layout = axes("episodes of training", f"Î(h; {_symbol(panel)}) in bits")
+    layout["yaxis"]["rangemode"] = "tozero"
+    return Chart("", "learning", panel.environment, "Information", str(panel.instrument), traces, layout)
+
+
+def _overlays(results: Results, panel: Panel, cell: str, curves: tuple[Curve, ...]) -> list[Trace]:
+    found = []
+    for kind, (name, dash) in OVERLAYS.items():
+        each = _whole(results, panel, cell) if kind == "whole" else _overlay(curves, kind)
+        if len(each.mean):
+            line = {"color": _colour(results, cell), "dash": dash, "width": 1.5}
+            hover = f"{called(cell)}, {name}: %{{y:.2f}} bits<extra></extra>"
+            style = {"mode": "lines+markers", "marker": {"size": 5, "symbol": "diamond-open"}}
+            found.append(drawn(each.episode, each.mean, kind, cell, line, hover, visible=kind == "entropy") | style)
+    return found
+
+
+def _overlay(curves: tuple[Curve, ...], column: str) -> Band:
+    if column == "entropy":
+        curves = tuple(
+            curve._replace(
+                values={"entropy": np.where(curve.values["entropy_flagged"] == 0, curve.values[column], np.nan)}
+            )
+            for curve in curves
+        )
+    return band(curves, column)
+
+
+def _whole(results: Results, panel: Panel, cell: str) -> Band:
+    """The information of all that the cell carries, measured by the same instrument."""
+    for other in results.panels_of(panel.environment, part=panel.part, epsilon=panel.epsilon, memory="whole"):
+        if other.instrument == panel.instrument and cell in other.curves:
+            return band(other.curves[cell], "bits")
+    return band((), "bits")
+
+
+def _scatter(results: Results, panel: Panel, scale: ReturnScale) -> Chart:
+    traces, everything = [], []
+    for cell, curves in panel.curves.items():
+        found, _ = points(curves)
+        if not len(found.run):
+            continue
+        everything.append(found.returns)
+        seeds = [curve.seed for curve in curves]
+        texts = [
+            f"{called(cell)}, seed {seeds[run]}, episode {episode}: Ĵ = {value:.4g}, Î = {bits:.2f} bits"
+            for run, episode, value, bits in zip(found.run, found.checkpoint, found.returns, found.bits, strict=True)
+        ]
+        marker = {"color": _colour(results, cell), "size": 7, "opacity": 0.65}
+        trace = drawn(found.bits, scale.place(found.returns), "point", cell, {}, "%{text}<extra></extra>")
+        traces.append(
+            trace
+            | {"mode": "markers", "marker": marker, "text": [literal(text) for text in texts], "showlegend": False}
+        )
+    layout = axes(f"Î(h; {_symbol(panel)}) in bits", "return Ĵ")
+    layout["hovermode"] = "closest"
+    if everything:
+        layout["yaxis"] |= return_ticks(scale, np.concatenate(everything))
+    return Chart("", "learning", panel.environment, "Return against information", str(panel.instrument), traces, layout)
+
+
+def _irrelevant(results: Results, environment: str) -> list[Chart]:
+    """What of the relevant and of the irrelevant belief is in the memory."""
+    found = []
+    for panel in results.panels_of(environment, part="relevant"):
+        others = results.panels_of(environment, part="irrelevant")
+        traces: list[Trace] = []
+        for part, dash, each in [("relevant", "solid", panel), *(("irrelevant", "dash", other) for other in others)]:
+            for cell, curves in each.curves.items():
+                mean = band(curves, "bits")
+                line = {"color": _colour(results, cell), "dash": dash, "width": 2}
+                hover = f"{called(cell)}, {part}: %{{y:.2f}} bits<extra></extra>"
+                trace = drawn(mean.episode, mean.mean, part, cell, line, hover)
+                traces.append(trace | {"name": literal(f"{called(cell)}, {part}"), "showlegend": True})
+        note = "; ".join(dict.fromkeys(str(each.instrument) for each in (panel, *others)))
+        layout = axes("episodes of training", "Î in bits")
+        title = "Relevant (solid) and irrelevant (dashed) belief"
+        found.append(Chart("", "irrelevant", environment, title, note, traces, layout))
+    return [chart for chart in found if chart.traces]
+
+
+def _epsilons(results: Results, environment: str) -> list[Chart]:
+    """Information on histories of ε-greedy policies."""
+    epsilons = sorted({panel.epsilon for panel in results.panels if panel.environment == environment})
+    if len(epsilons) < 2:
+        return []
+    found: dict[tuple[str, str], list[Trace]] = {}
+    for place, epsilon in enumerate(epsilons):
+        for panel in results.panels_of(environment, epsilon=epsilon):
+            for cell, curves in panel.curves.items():
+                mean = band(curves, "bits")
+                line = {"color": ramp(place / (len(epsilons) - 1)), "width": 2}
+                hover = f"{called(cell)}, ε = {epsilon:g}: %{{y:.2f}} bits<extra></extra>"
+                trace = drawn(mean.episode, mean.mean, "epsilon", f"{cell} {epsilon}", line, hover)
+                trace |= {"name": f"ε = {epsilon:g}", "showlegend": True}
+                found.setdefault((cell, str(panel.instrument)), []).append(trace)
+    layout = axes("episodes of training", "Î(h; b) in bits")
+    return [
+        Chart("", "epsilon", environment, f"Information under ε-greedy histories, {called(cell)}", note, traces, layout)
+        for (cell, note), traces in found.items()
+    ]
+
+
+def _controls(results: Results, environment: str) -> list[Chart]:
+    """What else would say as much of the belief, at the last checkpoint that has the controls."""
+    found = []
+    for panel in results.panels_of(environment):
+        traces: list[Trace] = []
+        for cell, curves in panel.curves.items():
+            means = [_last(curves, column) for column in _BARS]
+            if not all(map(math.isnan, means[1:])):
+                hover = f"{called(cell)}, %{{x}}: %{{y:.2f}} bits<extra></extra>"
+                bar = {"type": "bar", "x": [_BAR_NAMES[column] for column in _BARS], "y": numbers(means)}
+                about = {"name": literal(called(cell)), "meta": {"kind": "bar"}, "hovertemplate": hover}
+                traces.append({**bar, **about, "marker": {"color": _colour(results, cell)}})
+        layout = axes("", "bits at the last checkpoint")
+        layout |= {"barmode": "group", "hovermode": "closest"}
+        title = "What else says as much of the belief"
+        found.append(Chart("", "controls", environment, title, str(panel.instrument), traces, layout))
+    return [chart for chart in found if chart.traces]
+
+
+def _decoder(results: Results, environment: str) -> list[Chart]:
+    """How far the belief that an MLP or a linear layer reads off the memory is from the true one."""
+    found = []
+    for panel in results.panels_of(environment):
+        traces: list[Trace] = []
+        for cell, curves in panel.curves.items():
+            for probe, dash in (("MLP", "solid"), ("linear", "dot")):
+                mean = band(curves, f"{probe}_kl")
+                if len(mean.mean):
+                    line = {"color": _colour(results, cell), "dash": dash, "width": 2}
+                    hover = f"{called(cell)}, {probe}: %{{y:.2f}} bits<extra></extra>"
+                    trace = drawn(mean.episode, mean.mean, f"decoder {probe}", cell, line, hover)
+                    traces.append(trace | {"mode": "lines+markers", "showlegend": probe == "MLP"})
+        layout = axes("episodes of training", "KL(b ‖ decoded) in bits")
+        layout["yaxis"]["rangemode"] = "tozero"
+        title = "Decoder error: MLP (solid), linear (dotted)"
+        note = "held-out pairs; 0 is a memory from which the belief can be read exactly"
+        found.append(Chart("", "decoder", environment, title, note, traces, layout))
+    return [chart for chart in found if chart.traces]
+
+
+def _last(curves: tuple[Curve, ...], column: str) -> float:
+    """The mean over seeds at the last checkpoint at which the controls were measured."""
+    each = band(
+        [
+            curve._replace(
+                values={column: np.where(np.isfinite(curve.values["control_time"]), curve.values[column], np.nan)}
+            )
+            for curve in curves
+        ],
+        column,
+    )
+    return float(each.mean[-1]) if len(each.mean) else math.nan
+
+
+def _symbol(panel: Panel) -> str:
+    return "b" if panel.part == "belief" else f"{panel.part} b"
+
+
+def _colour(results: Results, cell: str) -> str:
+    return colour(cell, in_order(run.cell for run in results.runs))

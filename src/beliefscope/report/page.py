@@ -1,0 +1,158 @@
+"""`report.html`: one file with everything in it, which opens from disk with the network off.
+
+`page(results, traces=…, figures=…)` gives its text. Names and sentences pass through Jinja's escaping, data are JSON in
+which no tag can end; the scripts and styles are those beside the template, and Plotly's own.
+"""
+
+import json
+import math
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from beliefscope.report.charts import OVERLAYS, Chart, charts
+from beliefscope.report.claims import ledger
+from beliefscope.report.correlations import Correlation
+from beliefscope.report.printed import AGGREGATED
+from beliefscope.report.results import Results
+from beliefscope.report.tables import Correlated, correlations, hyperparameters, inventory
+from beliefscope.report.verdict import NOT_MEASURED, Verdict
+from beliefscope.report.viewer import StoredTrace, viewer_data
+from beliefscope.study.folder import count_states
+
+_FILES = files("beliefscope.report") / "page"
+
+
+class Group(NamedTuple):
+    """The charts of one environment, and the layers that can be switched in them."""
+
+    id: str
+    environment: str
+    layers: list[tuple[str, str, bool]]  # kind, name, shown at first
+    charts: list[dict[str, Any]]
+
+
+def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str]) -> str:
+    """The whole document."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    drawn, viewer, correlated = charts(results), viewer_data(traces), correlations(results)
+    verdicts = ledger(results.table, optimum=results.optimum)
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    shown = [{"id": chart.id, "traces": chart.traces, "layout": chart.layout} for chart in drawn]
+    return environment.from_string(_read("template.html")).render(
+        results=results,
+        progress=count_states(results.states),
+        instruments=list(dict.fromkeys(str(panel.instrument) for panel in results.panels)),
+        several_instruments=len({panel.instrument for panel in results.panels}) > 1,
+        missing=what_is_missing(results),
+        verdicts=verdicts,
+        decided=any(verdict.verdict != "not enough data" for verdict in verdicts),
+        claims_summary=_summary(verdicts),
+        known_numbers=_known,
+        groups=_groups(drawn, correlated),
+        viewer=viewer["environments"],
+        correlations=correlated,
+        aggregated=AGGREGATED,
+        inventory=inventory(results),
+        hyperparameters=hyperparameters(results),
+        calls=results.manifest.get("calls", []),
+        figures=figures,
+        coefficient=lambda found: Markup(_coefficient(found)),
+        number=lambda value, digits: Markup(_number(value, digits)),
+        style=Markup(_read("page.css") + _read("viewer.css")),
+        data=Markup(_json({"charts": shown, "viewer": viewer})),
+        plotly=Markup(get_plotlyjs()),
+        script=Markup("".join(map(_read, ("viewer_scene.js", "viewer.js", "page.js")))),
+    )
+
+
+def what_is_missing(results: Results) -> list[str]:
+    """Sentences for a study that is not finished, or in which something failed."""
+    states = list(results.states.values())
+    lines = []
+    left = [state for state in states if state in ("missing", "running")]
+    if left:
+        lines.append(
+            f"This study is not finished: {len(left)} of its {len(states)} pieces are missing. "
+            "Run it again to go on, then make the report again."
+        )
+    if results.failures:
+        verb = "piece has failed and is" if len(results.failures) == 1 else "pieces have failed and are"
+        lines.append(f"{len(results.failures)} {verb} left out of every number: see Runs.")
+    lines += [
+        f"{name}: nothing has been measured yet." for name in results.environments if not _measured(results, name)
+    ]
+    return lines
+
+
+def _measured(results: Results, environment: str) -> bool:
+    return any(panel.environment == environment for panel in results.panels)
+
+
+def _summary(verdicts: list[Verdict]) -> str:
+    outcomes = [verdict.verdict for verdict in verdicts]
+    holds, fails = outcomes.count("holds"), outcomes.count("does not hold")
+    if not holds and not fails:
+        return (
+            "A verdict needs the paper's environments at full scale with at least four seeds, which this study does "
+            "not have. Each claim opens to its rule and to the numbers that there are."
+        )
+    return f"{holds} hold, {fails} do not, and for {len(verdicts) - holds - fails} there is not enough data."
+
+
+def _known(verdict: Verdict) -> list[tuple[str, str]]:
+    return [(name, str(found)) for name, found in verdict.numbers.items() if found != NOT_MEASURED]
+
+
+def _groups(drawn: list[Chart], correlated: list[Correlated]) -> list[Group]:
+    groups = []
+    for number, environment in enumerate(dict.fromkeys(chart.environment for chart in drawn)):
+        here = [chart for chart in drawn if chart.environment == environment]
+        kinds = {trace["meta"]["kind"] for chart in here for trace in chart.traces}
+        layers = [("seed", "every seed's own curve", False)] if "seed" in kinds else []
+        layers += [(kind, name, kind == "entropy") for kind, (name, _) in OVERLAYS.items() if kind in kinds]
+        shown = [{**chart._asdict(), "summary": _coefficients(chart, correlated)} for chart in here]
+        groups.append(Group(f"environment-{number}", environment, layers, shown))
+    return groups
+
+
+def _coefficients(chart: Chart, correlated: list[Correlated]) -> str:
+    """Beneath a scatter: both coefficients over all cells."""
+    if chart.title != "Return against information":
+        return ""
+    for row in correlated:
+        if (row.environment, row.instrument, row.cell) == (chart.environment, chart.note, AGGREGATED):
+            return f"Pearson {_with_interval(row.pearson)}, Spearman {_with_interval(row.spearman)}"
+    return ""
+
+
+def _with_interval(found: Correlation) -> str:
+    if math.isnan(found.value):
+        return "not defined"
+    return f"{found.value:.2f}" + ("" if math.isnan(found.low) else f" [{found.low:.2f}, {found.high:.2f}]")
+
+
+def _coefficient(found: Correlation) -> str:
+    if math.isnan(found.value):
+        return '<td class="number" data-value="">–</td>'
+    interval = "" if math.isnan(found.low) else f" <small>[{found.low:.2f}, {found.high:.2f}]</small>"
+    return f'<td class="number" data-value="{found.value:.6f}">{found.value:.2f}{interval}</td>'
+
+
+def _number(value: float | None, digits: int) -> str:
+    if value is None or not math.isfinite(value):
+        return '<td class="number" data-value="">–</td>'
+    return f'<td class="number" data-value="{value!r}">{value:.{digits}f}</td>'
+
+
+def _json(content: Any) -> str:
+    """JSON that can stand in a script element: nothing in it opens or ends a tag."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _read(name: str) -> str:
+    return (_FILES / name).read_text(encoding="utf-8")

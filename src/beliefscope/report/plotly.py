@@ -1,0 +1,98 @@
+"""The pieces that charts are made of, as Plotly describes them: lines, bands, axes, and texts that stay texts."""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from beliefscope.report.printed import CELL_NAMES
+from beliefscope.report.results import Band
+from beliefscope.report.scale import ReturnScale
+
+_DIGITS = 5
+
+Trace = dict[str, Any]
+
+
+def with_band(
+    cell: str, tint: str, each: Band, place: Callable[[np.ndarray], np.ndarray], *, hover: str
+) -> list[Trace]:
+    """The mean over seeds, and the area between the least and the largest."""
+    if not len(each.mean):
+        return []
+    edges = np.concatenate([place(each.high), place(each.low)[::-1]])
+    area = drawn(np.concatenate([each.episode, each.episode[::-1]]), edges, "band", cell, {"width": 0}, "")
+    area |= {"fill": "toself", "fillcolor": _faint(tint), "hoverinfo": "skip", "showlegend": False}
+    text = f"{called(cell)}: %{{customdata:.4g}} {hover if hover == 'bits' else ''}<extra></extra>"
+    mean = drawn(each.episode, place(each.mean), "mean", cell, {"color": tint, "width": 2.5}, text)
+    return [area, mean | {"customdata": numbers(each.mean), "showlegend": True}]
+
+
+def seed_curve(cell: str, tint: str, seed: int, episode: np.ndarray, values: np.ndarray) -> Trace:
+    line = {"color": tint, "width": 1}
+    hover = f"{called(cell)}, seed {seed}<extra></extra>"
+    return drawn(episode, values, "seed", cell, line, hover, visible=False)
+
+
+def drawn(x: Any, y: Any, kind: str, cell: str, line: dict, hover: str, *, visible: bool = True) -> Trace:
+    """A line through points; the traces of a cell share a group in the legend."""
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": numbers(x),
+        "y": numbers(y),
+        "name": literal(called(cell)),
+        "legendgroup": literal(cell),
+        "line": line,
+        "hovertemplate": literal(hover, markup=True),
+        "meta": {"kind": kind},
+        "visible": visible,
+        "showlegend": False,
+    }
+
+
+def axes(x: str, y: str) -> dict[str, Any]:
+    return {"xaxis": {"title": {"text": x}}, "yaxis": {"title": {"text": y}}, "hovermode": "x unified"}
+
+
+def return_ticks(scale: ReturnScale, values: np.ndarray) -> dict[str, Any]:
+    ticks = scale.ticks(float(values.min()), float(values.max()))
+    return {"tickvals": numbers(scale.place(np.array(ticks))), "ticktext": [f"{tick:g}" for tick in ticks]}
+
+
+def level(place: float) -> dict[str, Any]:
+    line = {"dash": "dot", "width": 1.5}
+    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": place, "y1": place, "line": line}
+
+
+def label(place: float, text: str) -> dict[str, Any]:
+    at = {"xref": "paper", "x": 0.01, "y": place, "xanchor": "left", "yanchor": "bottom", "showarrow": False}
+    return {**at, "text": text, "font": {"size": 11}}
+
+
+def called(cell: str) -> str:
+    return CELL_NAMES.get(cell, cell)
+
+
+def _faint(tint: str) -> str:
+    red, green, blue = (int(tint[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red}, {green}, {blue}, 0.18)"
+
+
+def ramp(share: float) -> str:
+    """From blue (0, greedy) to orange (1, random)."""
+    ends = ((47, 127, 193), (213, 94, 0))
+    return f"rgb({', '.join(str(round(a + share * (b - a))) for a, b in zip(*ends, strict=True))})"
+
+
+def numbers(values: Iterable[float]) -> list[float | int | None]:
+    """For JSON: five digits, null for what is not finite."""
+    found = [float(value) for value in np.asarray(values, float)]
+    return [(int(v) if v == int(v) else float(f"{v:.{_DIGITS}g}")) if math.isfinite(v) else None for v in found]
+
+
+def literal(text: str, *, markup: bool = False) -> str:
+    """Plotly reads a few tags in texts: what a study calls itself must appear as text."""
+    safe = text.replace("&", "&amp;").replace("<", "&lt;")
+    return safe.replace("&lt;extra>&lt;/extra>", "<extra></extra>") if markup else safe

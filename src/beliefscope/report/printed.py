@@ -1,0 +1,45 @@
+"""What the paper prints and a report sets beside its own numbers: correlations (tables 4 and 5), hyperparameters."""
+
+AGGREGATED = "all cells"
+MAZE, LONG, STOCHASTIC = "T-Maze, L = 50", "T-Maze, L = 100", "Stochastic T-Maze, L = 50, λ = 0.3"
+HIKE, VARYING = "Mountain Hike", "Varying Mountain Hike"
+ENVIRONMENTS = (MAZE, LONG, STOCHASTIC, HIKE, VARYING)
+CELLS = ("LSTM", "GRU", "BRC", "NBRC", "MGU")
+CELL_NAMES = {"NBRC": "nBRC"}  # as the paper writes them, where that differs
+
+_COLUMNS = (AGGREGATED, *CELLS)
+
+
+def _by_environment(*rows: tuple[float, ...]) -> dict[str, dict[str, float]]:
+    return {name: dict(zip(_COLUMNS, row, strict=True)) for name, row in zip(ENVIRONMENTS, rows, strict=True)}
+
+
+PEARSON = _by_environment(
+    (0.8233, 0.7329, 0.8500, 0.8747, 0.9314, 0.9178),
+    (0.5347, 0.3624, 0.6162, 0.6855, 0.6504, 0.6299),
+    (0.5460, 0.2882, 0.8008, 0.7229, 0.7424, 0.6159),
+    (0.5948, 0.7352, 0.6177, 0.4338, 0.5857, 0.5485),
+    (0.5982, 0.6712, 0.4530, 0.4446, 0.3669, 0.3006),
+)
+SPEARMAN = _by_environment(
+    (0.6419, 0.7815, 0.5963, 0.5403, 0.4009, 0.5002),
+    (0.6666, 0.5969, 0.7108, 0.5058, 0.4605, 0.5534),
+    (0.6403, 0.3730, 0.6600, 0.5090, 0.4706, 0.6497),
+    (0.2965, 0.5933, 0.1443, 0.2762, 0.4337, 0.2630),
+    (0.6176, 0.6869, 0.3677, 0.4355, 0.2955, 0.2266),
+)
+# By the name in a run's description: the paper's symbol, its value, what it is.
+HYPERPARAMETERS = {
+    "num_layers": ("S", 2, "recurrent layers"),
+    "hidden_size": ("H", 32, "size of the hidden state"),
+    "buffer_capacity": ("N", 8192, "capacity of the replay buffer"),
+    "target_period": ("C", 10, "episodes between target updates"),
+    "gradient_steps": ("I", 10, "gradient steps after each episode"),
+    "exploration_rate": ("ε", 0.2, "exploration rate"),
+    "batch_size": ("B", 32, "batch size"),
+    "learning_rate": ("α", 0.001, "Adam's learning rate"),
+    "num_episodes": ("", 5000, "episodes of training"),
+    "evaluation_period": ("", 10, "episodes between evaluations"),
+    "evaluation_episodes": ("", 50, "greedy episodes of an evaluation"),
+    "checkpoint_period": ("", 100, "episodes between checkpoints"),
+}

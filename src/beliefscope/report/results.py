@@ -1,0 +1,222 @@
+"""What a report draws from: a study's folder, read once, as curves over training.
+
+`read_results(folder)` takes a `StudyFolder`, finished or not, and gives `Results`. A `Panel` holds the curves that may
+share an axis: one environment, one part of the belief, one ε, one memory, one instrument (estimator, epochs, N and M).
+"""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from beliefscope.report.printed import CELLS
+from beliefscope.storage import Damaged, read_lines, read_record
+from beliefscope.study.folder import State, StudyFolder
+from beliefscope.study.piece import Run
+from beliefscope.study.results import columns
+
+_NAMES = {"text": "MINE", "code": "MINE (authors' code)", "trusted": "trusted"}
+_ABOUT = ("environment", "cell", "seed", "run", "episode", "part", "memory", "estimator", "measurement")
+
+Row = dict[str, Any]
+
+
+class Instrument(NamedTuple):
+    """How bits were measured; numbers of different instruments never share an axis."""
+
+    estimator: str
+    epochs: int | None
+    N: int
+    M: int | None
+
+    def __str__(self) -> str:
+        epochs = f", {self.epochs} epochs" if self.epochs is not None else ""
+        particles = f", M = {self.M:,}" if self.M is not None else ""
+        return f"{_NAMES.get(self.estimator, self.estimator)}{epochs}, N = {self.N:,}{particles}"
+
+
+class Curve(NamedTuple):
+    """One run through training: numbers of the table by column name, NaN where they were not measured."""
+
+    run: str
+    seed: int
+    episode: Int[np.ndarray, " checkpoints"]
+    values: dict[str, Float[np.ndarray, " checkpoints"]]
+
+
+class Panel(NamedTuple):
+    """Curves that may share an axis, by cell."""
+
+    environment: str
+    part: str  # belief, relevant or irrelevant
+    epsilon: float
+    memory: str  # hidden: h; whole: all that is carried, (h, c) for the LSTM
+    instrument: Instrument
+    curves: dict[str, tuple[Curve, ...]]  # by cell, in the order of their seeds
+
+
+class Returns(NamedTuple):
+    """The evaluations of one run: every tenth episode in the paper, more often than information is measured."""
+
+    run: str
+    seed: int
+    episode: Int[np.ndarray, " evaluations"]
+    values: Float[np.ndarray, " evaluations"]  # Ĵ
+
+
+class Band(NamedTuple):
+    """The mean over seeds, the least and the largest, at the episodes that all of them have."""
+
+    episode: Int[np.ndarray, " points"]
+    mean: Float[np.ndarray, " points"]
+    low: Float[np.ndarray, " points"]
+    high: Float[np.ndarray, " points"]
+
+
+class Results(NamedTuple):
+    """All that a report needs of a study."""
+
+    name: str
+    description: str
+    settings: dict[str, str]
+    manifest: dict[str, Any]
+    runs: tuple[Run, ...]
+    specs: dict[str, dict[str, Any]]  # spec.json of each run that was begun
+    states: dict[str, State]  # of every piece
+    failures: tuple[tuple[str, str], ...]  # what failed or diverged, and why
+    table: dict[str, list]  # as `beliefscope export` writes it
+    panels: tuple[Panel, ...]
+    returns: dict[tuple[str, str], tuple[Returns, ...]]  # by environment and cell
+    optimum: dict[str, float]  # J*, by environment, where it is known
+
+    @property
+    def environments(self) -> list[str]:
+        return list(dict.fromkeys(run.environment for run in self.runs))
+
+    def panels_of(
+        self, environment: str, *, part: str = "", epsilon: float = 0.0, memory: str = "hidden"
+    ) -> list[Panel]:
+        """Those of one environment: `part` '' stands for the belief, or for its relevant part where it has parts."""
+        parts = (part,) if part else ("belief", "relevant")
+        return [
+            panel
+            for panel in self.panels
+            if panel.environment == environment
+            and panel.part in parts
+            and (panel.epsilon, panel.memory) == (epsilon, memory)
+        ]
+
+    def cells_of(self, environment: str) -> list[str]:
+        return in_order(run.cell for run in self.runs if run.environment == environment)
+
+
+def read_results(folder: StudyFolder) -> Results:
+    """From the stored records alone; raises `Damaged` if one of them is not as it was written."""
+    table = columns(folder.path, folder.runs)
+    states = folder.states()
+    failures = [(piece.title, why) for piece, why in folder.failures()]
+    failures += [(run.pieces[0].label, folder.why_diverged(run.id)) for run in folder.runs if folder.diverged(run.id)]
+    manifest = folder.path / "manifest.json"
+    specs = {run.id: spec for run in folder.runs if (spec := _spec(folder, run)) is not None}
+    return Results(
+        name=str(folder.description["name"]),
+        description=str(folder.description.get("description", "")),
+        settings={str(name): str(value) for name, value in folder.description["settings"].items()},
+        manifest=read_record(manifest) if manifest.is_file() else {},
+        runs=tuple(folder.runs),
+        specs=specs,
+        states=states,
+        failures=tuple(failures),
+        table=table,
+        panels=panels(table),
+        returns=_returns(folder),
+        optimum={str(name): float(value) for name, value in folder.description.get("optimum", {}).items()},
+    )
+
+
+def panels(table: Mapping[str, list]) -> tuple[Panel, ...]:
+    """The curves of a table, in its order."""
+    found: dict[tuple, dict[str, dict[tuple[int, str], list[Row]]]] = {}
+    for values in zip(*table.values(), strict=True):
+        row = dict(zip(table, values, strict=True))
+        instrument = Instrument(row["estimator"], row["epochs"], row["N"], row["M"])
+        which = row["environment"], row["part"], float(row["epsilon"]), row["memory"], instrument
+        found.setdefault(which, {}).setdefault(row["cell"], {}).setdefault((row["seed"], row["run"]), []).append(row)
+    return tuple(
+        Panel(
+            *which,
+            curves={
+                cell: tuple(_curve(*who, rows) for who, rows in sorted(by_cell[cell].items()))
+                for cell in in_order(by_cell)
+            },
+        )
+        for which, by_cell in found.items()
+    )
+
+
+def band(curves: Iterable[Curve], column: str) -> Band:
+    """Over the seeds that have this column; empty if none has."""
+    return _band([(curve.episode, curve.values[column]) for curve in curves])
+
+
+def return_band(returns: Iterable[Returns]) -> Band:
+    """Of the evaluations."""
+    return _band([(each.episode, each.values) for each in returns])
+
+
+def in_order(cells: Iterable[str]) -> list[str]:
+    """Without repetition, the paper's first."""
+    found = list(dict.fromkeys(cells))
+    return sorted(found, key=lambda cell: CELLS.index(cell) if cell in CELLS else len(CELLS))
+
+
+def _band(curves: list[tuple[np.ndarray, np.ndarray]]) -> Band:
+    known = [{int(e): float(v) for e, v in zip(*curve, strict=True) if math.isfinite(v)} for curve in curves]
+    known = [values for values in known if values]
+    shared = sorted(set.intersection(*map(set, known))) if known else []
+    if not shared:
+        return Band(np.zeros(0, int), *[np.zeros(0)] * 3)
+    stack = np.array([[values[episode] for episode in shared] for values in known])
+    return Band(np.array(shared, int), stack.mean(axis=0), stack.min(axis=0), stack.max(axis=0))
+
+
+def _curve(seed: int, run: str, rows: list[Row]) -> Curve:
+    """Of a checkpoint measured twice, with controls and without, what either says."""
+    merged: dict[int, Row] = {}
+    for row in rows:
+        there = merged.setdefault(row["episode"], {})
+        there.update({name: value for name, value in row.items() if there.get(name) is None})
+    episodes = sorted(merged)
+    names = [name for name in rows[0] if name not in _ABOUT]
+    values = {name: np.array([_number(merged[episode][name]) for episode in episodes]) for name in names}
+    return Curve(run, seed, np.array(episodes, int), values)
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _spec(folder: StudyFolder, run: Run) -> dict[str, Any] | None:
+    file = folder.path / "runs" / run.id / "spec.json"
+    try:
+        return json.loads(file.read_text()) if file.is_file() else None
+    except ValueError as error:
+        raise Damaged(file, "it is not JSON") from error
+
+
+def _returns(folder: StudyFolder) -> dict[tuple[str, str], tuple[Returns, ...]]:
+    """Of runs that are trained to their end; others have no results."""
+    found: dict[tuple[str, str], list[Returns]] = {}
+    for run in folder.runs:
+        file = folder.path / "runs" / run.id / "metrics.jsonl"
+        if not (file.parent / "trained.json").exists() or not file.is_file():
+            continue
+        lines = [line for line in read_lines(file) if line.get("return") is not None]
+        episodes, values = (
+            np.array([line[name] for line in lines], kind) for name, kind in (("episode", int), ("return", float))
+        )
+        found.setdefault((run.environment, run.cell), []).append(Returns(run.id, run.seed, episodes, values))
+    return {which: tuple(sorted(each, key=lambda one: one.seed)) for which, each in found.items()}
