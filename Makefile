@@ -6,15 +6,15 @@ READY := .venv/.ready
 .PHONY: help demo test test-slow lint benchmark clean
 
 help:
-	@echo "make demo       play two episodes, watch the belief, train four agents"
+	@echo "make demo       train agents in a small T-Maze and write the report: minutes"
 	@echo "make test       lint, types and all tests but the slow ones"
 	@echo "make test-slow  the slow tests"
 	@echo "make benchmark  how fast episodes and beliefs are computed here (training: see benchmarks/training.py)"
 	@echo "make clean      remove .venv"
 
 demo: $(READY)
-	.venv/bin/python examples/play.py
-	.venv/bin/python examples/learn.py
+	.venv/bin/beliefscope run demo --out runs/demo
+	.venv/bin/beliefscope report runs/demo
 
 test: $(READY) lint
 	.venv/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"

@@ -2,7 +2,7 @@
 
     python examples/learn.py
 
-Half a minute on one core. The runs stay in `runs/demo`; a second call finds them finished.
+Half a minute on one core. The runs stay in `runs/learn`; a second call finds them finished.
 """
 
 import jax
@@ -20,7 +20,7 @@ def main() -> None:
     maze, learner = TMaze(length=5), DRQN(cell=GRU, num_episodes=300)
     best = 4 * maze.discount**maze.length  # straight to the treasure
     print(f"T-Maze, L = 5: four GRU agents, 300 episodes each; the best possible return is {best:.2f}\n")
-    runs = train([TrainingSpec(pomdp=maze, learner=learner, seed=seed) for seed in range(4)], "runs/demo")
+    runs = train([TrainingSpec(pomdp=maze, learner=learner, seed=seed) for seed in range(4)], "runs/learn")
     for run in runs:
         returns = np.array([line["return"] for line in run.metrics()])
         heights = np.clip(returns / best, 0, 1) * (len(BARS) - 1)

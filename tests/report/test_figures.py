@@ -14,13 +14,13 @@ from matplotlib.patches import Circle, Rectangle
 
 from beliefscope.agent import DRQN, GRU, TrainingSpec
 from beliefscope.pomdp import Irrelevant, MountainHike, TMaze
-from beliefscope.report.charts import return_scale
 from beliefscope.report.colours import colour
 from beliefscope.report.correlations import pearson, spearman
 from beliefscope.report.drawings import altitude_map, base_pomdps, t_maze
 from beliefscope.report.figures import figures, learning, slug, write_figures
 from beliefscope.report.printed import CELLS
 from beliefscope.report.results import Curve, Instrument, Panel, Results, Returns, band
+from beliefscope.report.returns import return_axis
 from beliefscope.report.tables import points
 from beliefscope.study.piece import Run
 
@@ -168,7 +168,7 @@ def test_the_lines_of_a_learning_figure_are_the_means_over_seeds():
     results = made_up((MAZE,), seeds=3)
     panel = results.panels[0]
     top, bottom, right = learning(results, panel).axes
-    scale = return_scale(results, MAZE)
+    scale = return_axis(results, MAZE).scale
     lines = [line for line in top.lines if to_hex(line.get_color()) == colour("GRU", [])]
     mean = np.mean([each.values for each in results.returns[MAZE, "GRU"]], axis=0)
     np.testing.assert_allclose(heights(lines[0]), np.exp(3 * (mean - 1.4567) / (1.4567 - scale.start)))
@@ -187,7 +187,7 @@ def test_the_optimum_is_dotted_at_one_and_ticks_are_returns():
         dotted = [line for line in ax.lines if line.get_linestyle() == ":"]
         assert [list(heights(line)) for line in dotted] == [[1.0, 1.0]]
         labels = [float(label.get_text().replace("−", "-")) for label in ax.get_yticklabels()]
-        np.testing.assert_allclose(return_scale(results, MAZE).place(np.array(labels)), ax.get_yticks())
+        np.testing.assert_allclose(return_axis(results, MAZE).scale.place(np.array(labels)), ax.get_yticks())
 
 
 def test_where_the_optimum_is_unknown_no_line_is_dotted():
@@ -204,10 +204,10 @@ def test_the_scatter_names_both_coefficients():
     assert expected in texts(learning(results, results.panels[0]))
 
 
-def test_entropy_that_is_flagged_is_not_drawn():
+def test_entropy_that_is_not_known_is_not_drawn():
     results = made_up((MAZE,), seeds=1)
-    flagged = with_curves(results, lambda curve: curve._replace(values=curve.values | {"entropy_flagged": np.ones(51)}))
-    figure = learning(flagged, flagged.panels[0])
+    unknown = with_curves(results, lambda curve: curve._replace(values=curve.values | {"entropy": np.full(51, np.nan)}))
+    figure = learning(unknown, unknown.panels[0])
     assert not [line for line in figure.axes[1].lines if line.get_linestyle() == "--" and len(heights(line))]
     assert "entropy H(b)" not in texts(figure)
 

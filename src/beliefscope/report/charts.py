@@ -25,7 +25,7 @@ from beliefscope.report.plotly import (
     with_band,
 )
 from beliefscope.report.results import Band, Curve, Panel, Results, band, in_order, return_band
-from beliefscope.report.scale import ReturnScale
+from beliefscope.report.returns import ReturnAxis, return_axis
 from beliefscope.report.tables import points
 
 # What may be laid over the information's axis: the column, its name, its dash.
@@ -47,9 +47,9 @@ _BAR_NAMES = {
     "bits": "I(h; b)",
     "given_time": "I(h; b | t)",
     "control_time": "I(t; b)",
-    "control_untrained": "untrained cell",
-    "control_observation": "last observation",
-    "control_recent": "last 8 steps",
+    "control_untrained": "untrained<br>cell",
+    "control_observation": "last obser-<br>vation",
+    "control_recent": "last 8<br>steps",
 }
 
 
@@ -76,44 +76,28 @@ def charts(results: Results) -> list[Chart]:
 
 def _learning(results: Results, environment: str) -> list[Chart]:
     """Return, information, and the one against the other."""
-    scale = return_scale(results, environment)
-    found = [_returns(results, environment, scale)] if results.cells_of(environment) else []
+    axis = return_axis(results, environment)
+    found = [_returns(results, environment, axis)] if results.cells_of(environment) else []
     for panel in results.panels_of(environment):
-        found += [_information(results, panel), _scatter(results, panel, scale)]
+        found += [_information(results, panel), _scatter(results, panel, axis)]
     return [chart for chart in found if chart.traces]
 
 
-def return_scale(results: Results, environment: str) -> ReturnScale:
-    """J_ref is the maximal return, or the best mean; J_0 the mean before training."""
-    bands = [return_band(results.returns.get((environment, cell), ())) for cell in results.cells_of(environment)]
-    bands = [each for each in bands if len(each.mean)]
-    if not bands:
-        return ReturnScale(reference=0.0, start=0.0)
-    best = max(float(each.mean.max()) for each in bands)
-    return ReturnScale(results.optimum.get(environment, best), float(np.mean([each.mean[0] for each in bands])))
-
-
-def _returns(results: Results, environment: str, scale: ReturnScale) -> Chart:
+def _returns(results: Results, environment: str, axis: ReturnAxis) -> Chart:
     traces: list[Trace] = []
-    everything: list[np.ndarray] = []
     for cell in results.cells_of(environment):
         curves = results.returns.get((environment, cell), ())
-        each = return_band(curves)
-        everything += [curve.values for curve in curves]
-        traces += with_band(cell, _colour(results, cell), each, scale.place, hover="return")
+        traces += with_band(cell, _colour(results, cell), return_band(curves), axis.scale.place)
         traces += [
-            seed_curve(cell, _colour(results, cell), curve.seed, curve.episode, scale.place(curve.values))
+            seed_curve(cell, _colour(results, cell), curve.seed, curve.episode, axis.scale.place(curve.values))
             for curve in curves
         ]
-    optimum = results.optimum.get(environment)
-    values = np.concatenate([*everything, np.array([optimum] if optimum is not None else [])])
     layout = axes("episodes of training", "return Ĵ")
-    if len(values):
-        layout["yaxis"] |= return_ticks(scale, values)
-    if optimum is not None and everything:
-        place = float(scale.place(np.array([optimum]))[0])
+    layout["yaxis"] |= return_ticks(axis)
+    if axis.optimum is not None:
+        place = float(axis.scale.place(np.array([axis.optimum]))[0])
         layout["shapes"] = [level(place)]
-        layout["annotations"] = [label(place, f"maximal return {optimum:.4g}")]
+        layout["annotations"] = [label(place, f"maximal return {axis.optimum:.4g}")]
     note = "mean over seeds; the band spans the least and the largest"
     return Chart("", "learning", environment, "Return", note, traces, layout)
 
@@ -121,7 +105,7 @@ def _returns(results: Results, environment: str, scale: ReturnScale) -> Chart:
 def _information(results: Results, panel: Panel) -> Chart:
     traces: list[Trace] = []
     for cell, curves in panel.curves.items():
-        traces += with_band(cell, _colour(results, cell), band(curves, "bits"), lambda values: values, hover="bits")
+        traces += with_band(cell, _colour(results, cell), band(curves, "bits"), lambda values: values, unit="bits")
         traces += [
             seed_curve(cell, _colour(results, cell), curve.seed, curve.episode, curve.values["bits"])
             for curve in curves
@@ -135,24 +119,13 @@ def _information(results: Results, panel: Panel) -> Chart:
 def _overlays(results: Results, panel: Panel, cell: str, curves: tuple[Curve, ...]) -> list[Trace]:
     found = []
     for kind, (name, dash) in OVERLAYS.items():
-        each = _whole(results, panel, cell) if kind == "whole" else _overlay(curves, kind)
+        each = _whole(results, panel, cell) if kind == "whole" else band(curves, kind)
         if len(each.mean):
             line = {"color": _colour(results, cell), "dash": dash, "width": 1.5}
             hover = f"{called(cell)}, {name}: %{{y:.2f}} bits<extra></extra>"
             style = {"mode": "lines+markers", "marker": {"size": 5, "symbol": "diamond-open"}}
             found.append(drawn(each.episode, each.mean, kind, cell, line, hover, visible=kind == "entropy") | style)
     return found
-
-
-def _overlay(curves: tuple[Curve, ...], column: str) -> Band:
-    if column == "entropy":
-        curves = tuple(
-            curve._replace(
-                values={"entropy": np.where(curve.values["entropy_flagged"] == 0, curve.values[column], np.nan)}
-            )
-            for curve in curves
-        )
-    return band(curves, column)
 
 
 def _whole(results: Results, panel: Panel, cell: str) -> Band:
@@ -163,28 +136,26 @@ def _whole(results: Results, panel: Panel, cell: str) -> Band:
     return band((), "bits")
 
 
-def _scatter(results: Results, panel: Panel, scale: ReturnScale) -> Chart:
-    traces, everything = [], []
+def _scatter(results: Results, panel: Panel, axis: ReturnAxis) -> Chart:
+    traces = []
     for cell, curves in panel.curves.items():
         found, _ = points(curves)
         if not len(found.run):
             continue
-        everything.append(found.returns)
         seeds = [curve.seed for curve in curves]
         texts = [
             f"{called(cell)}, seed {seeds[run]}, episode {episode}: Ĵ = {value:.4g}, Î = {bits:.2f} bits"
             for run, episode, value, bits in zip(found.run, found.checkpoint, found.returns, found.bits, strict=True)
         ]
         marker = {"color": _colour(results, cell), "size": 7, "opacity": 0.65}
-        trace = drawn(found.bits, scale.place(found.returns), "point", cell, {}, "%{text}<extra></extra>")
+        trace = drawn(found.bits, axis.scale.place(found.returns), "point", cell, {}, "%{text}<extra></extra>")
         traces.append(
             trace
             | {"mode": "markers", "marker": marker, "text": [literal(text) for text in texts], "showlegend": False}
         )
     layout = axes(f"Î(h; {_symbol(panel)}) in bits", "return Ĵ")
     layout["hovermode"] = "closest"
-    if everything:
-        layout["yaxis"] |= return_ticks(scale, np.concatenate(everything))
+    layout["yaxis"] |= return_ticks(axis)
     return Chart("", "learning", panel.environment, "Return against information", str(panel.instrument), traces, layout)
 
 
@@ -244,8 +215,10 @@ def _controls(results: Results, environment: str) -> list[Chart]:
                 traces.append({**bar, **about, "marker": {"color": _colour(results, cell)}})
         layout = axes("", "bits at the last checkpoint")
         layout |= {"barmode": "group", "hovermode": "closest"}
+        layout["xaxis"] |= {"tickangle": 0, "tickfont": {"size": 11}}
         title = "What else says as much of the belief"
-        found.append(Chart("", "controls", environment, title, str(panel.instrument), traces, layout))
+        note = f"{panel.instrument}; I(h; b | t) = I(h, t; b) − I(t; b) is a difference of two estimates"
+        found.append(Chart("", "controls", environment, title, note, traces, layout))
     return [chart for chart in found if chart.traces]
 
 

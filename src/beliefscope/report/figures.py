@@ -11,9 +11,9 @@ import re
 import textwrap
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib
 import matplotlib.style
@@ -23,13 +23,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from beliefscope.report.charts import return_scale
 from beliefscope.report.colours import colour
 from beliefscope.report.correlations import pearson, spearman
 from beliefscope.report.drawings import altitude_map, base_pomdps, t_maze
 from beliefscope.report.printed import CELL_NAMES, CELLS
-from beliefscope.report.results import Band, Curve, Panel, Results, band, in_order, return_band
-from beliefscope.report.scale import ReturnScale
+from beliefscope.report.results import Band, Panel, Results, band, in_order, return_band
+from beliefscope.report.returns import ReturnAxis, return_axis
 from beliefscope.report.tables import points
 from beliefscope.storage import write_atomic
 
@@ -72,30 +71,6 @@ Labelled = tuple[Line2D, str]
 Named = tuple[str, Figure]
 
 
-class ReturnAxis(NamedTuple):
-    """How the returns of an environment are drawn, alike in all panels."""
-
-    scale: ReturnScale
-    ticks: list[float]
-    optimum: float | None
-
-    @property
-    def labels(self) -> list[str]:
-        return [f"{tick:g}".replace("-", "−") for tick in self.ticks]
-
-    @property
-    def margin(self) -> float:
-        """Inches that its labels need."""
-        return 0.32 + 0.06 * max([4, *map(len, self.labels)])
-
-    def mark(self, ax: Axes) -> None:
-        """Set the ticks, and dot the optimum."""
-        ax.set_yticks(self.scale.place(np.array(self.ticks, float)), self.labels)
-        ax.set_ylabel("Return")
-        if self.optimum is not None:
-            ax.axhline(self.scale.place(np.array([self.optimum]))[0], color=_GREY, ls=":", lw=1)
-
-
 def write_figures(results: Results, folder: Path) -> list[str]:
     """Write `folder/<name>.svg`, `.pdf` and `.png` for every figure that the results allow."""
     names = []
@@ -128,11 +103,11 @@ def learning(results: Results, panel: Panel) -> Figure:
     """Left, return and information through training; right, the one against the other."""
     environment, cells = panel.environment, list(panel.curves)
     keys = [(_key(results, cell), CELL_NAMES.get(cell, cell)) for cell in cells]
-    if any(len(_entropy(curves).mean) for curves in panel.curves.values()):
+    if any(len(band(curves, "entropy").mean) for curves in panel.curves.values()):
         keys.append((Line2D([], [], color=_GREY, ls="--", lw=0.8), "entropy H(b)"))
-    axis, note = _return_axis(results, environment), _note([panel], cells)
+    axis, note = return_axis(results, environment), _note([panel], cells)
     figure, edges = _page(environment, _with_optimum(keys, axis), note, height=2.9, width=_WIDTH)
-    margin = axis.margin / _WIDTH
+    margin = _margin(axis) / _WIDTH
     grid = figure.add_gridspec(2, 1, left=margin, right=0.53, hspace=0.12, **edges)
     top = figure.add_subplot(grid[0])
     bottom = figure.add_subplot(grid[1], sharex=top)
@@ -141,7 +116,7 @@ def learning(results: Results, panel: Panel) -> Figure:
     top.tick_params(labelbottom=False)
     for cell, curves in panel.curves.items():
         _line(bottom, band(curves, "bits"), color=_colour(results, cell))
-        entropy = _entropy(curves)
+        entropy = band(curves, "entropy")
         bottom.plot(entropy.episode, entropy.mean, color=_colour(results, cell), ls="--", lw=0.7)
     _information_axis(bottom)
     _scatter(right, axis, results, panel)
@@ -265,10 +240,10 @@ def _by_cell(
     results: Results, environment: str, cells: list[str], keys: list[Labelled], note: str
 ) -> tuple[Figure, list[Axes]]:
     """A column for each cell: its return above, and an empty axis for its information."""
-    axis = _return_axis(results, environment)
-    width = max(3.5, axis.margin + 0.1 + 1.3 * len(cells))
+    axis = return_axis(results, environment)
+    width = max(3.5, _margin(axis) + 0.1 + 1.3 * len(cells))
     figure, edges = _page(environment, _with_optimum(keys, axis), note, height=2.6, width=width)
-    sides = {"left": axis.margin / width, "right": 1 - 0.1 / width, "wspace": 0.12, "hspace": 0.12}
+    sides = {"left": _margin(axis) / width, "right": 1 - 0.1 / width, "wspace": 0.12, "hspace": 0.12}
     axes = figure.subplots(2, len(cells), sharex=True, sharey="row", squeeze=False, gridspec_kw={**edges, **sides})
     for ax, cell in zip(axes[0], cells, strict=True):
         ax.set_title(CELL_NAMES.get(cell, cell), parse_math=False)
@@ -286,7 +261,7 @@ def _returns(ax: Axes, axis: ReturnAxis, results: Results, environment: str, cel
         each = return_band(results.returns.get((environment, cell), ()))
         placed = Band(each.episode, *(axis.scale.place(values) for values in each[1:]))
         _line(ax, placed, color=_colour(results, cell))
-    axis.mark(ax)
+    _mark(ax, axis)
 
 
 def _scatter(ax: Axes, axis: ReturnAxis, results: Results, panel: Panel) -> None:
@@ -299,7 +274,7 @@ def _scatter(ax: Axes, axis: ReturnAxis, results: Results, panel: Panel) -> None
         ax.set_title(f"Pearson {_two_digits(pearson(found).value)}, Spearman {_two_digits(spearman(found).value)}")
     ax.set_xlabel("Information (bits)")
     ax.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
-    axis.mark(ax)
+    _mark(ax, axis)
 
 
 def _information_axis(ax: Axes) -> None:
@@ -317,30 +292,17 @@ def _line(ax: Axes, each: Band, *, color: Any, ls: str = "-") -> None:
         ax.plot(each.episode, each.mean, color=color, ls=ls, marker=marker, ms=2.5)
 
 
-def _return_axis(results: Results, environment: str) -> ReturnAxis:
-    """The paper's, unless a run is so far above the best mean that it would press all others to the floor."""
-    optimum, scale = results.optimum.get(environment), return_scale(results, environment)
-    panels = [panel for panel in results.panels if panel.environment == environment]
-    found = [each.values for (of, _), curves in results.returns.items() if of == environment for each in curves]
-    found += [curve.values["return"] for panel in panels for curves in panel.curves.values() for curve in curves]
-    values = np.concatenate([*found, [math.nan if optimum is None else optimum]])
-    values = values[np.isfinite(values)]
-    if not len(values):
-        return ReturnAxis(scale, [], optimum)
-    if 3 * (values.max() - scale.reference) > scale.reference - scale.start:
-        scale = ReturnScale(0.0, 0.0)
-    return ReturnAxis(scale, scale.ticks(float(values.min()), float(values.max())), optimum)
+def _margin(axis: ReturnAxis) -> float:
+    """Inches that the labels of the returns need."""
+    return 0.32 + 0.06 * max([4, *map(len, axis.labels)])
 
 
-def _entropy(curves: Iterable[Curve]) -> Band:
-    """Of the belief, where it is known well."""
-    kept = [
-        curve._replace(
-            values={"entropy": np.where(curve.values["entropy_flagged"] == 0, curve.values["entropy"], np.nan)}
-        )
-        for curve in curves
-    ]
-    return band(kept, "entropy")
+def _mark(ax: Axes, axis: ReturnAxis) -> None:
+    """Set the ticks, and dot the optimum."""
+    ax.set_yticks(axis.scale.place(np.array(axis.ticks, float)), axis.labels)
+    ax.set_ylabel("Return")
+    if axis.optimum is not None:
+        ax.axhline(axis.scale.place(np.array([axis.optimum]))[0], color=_GREY, ls=":", lw=1)
 
 
 def _with_optimum(keys: list[Labelled], axis: ReturnAxis) -> list[Labelled]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from beliefscope.report.printed import CELL_NAMES
 from beliefscope.report.results import Band
-from beliefscope.report.scale import ReturnScale
+from beliefscope.report.returns import ReturnAxis
 
 _DIGITS = 5
 
@@ -16,7 +16,7 @@ Trace = dict[str, Any]
 
 
 def with_band(
-    cell: str, tint: str, each: Band, place: Callable[[np.ndarray], np.ndarray], *, hover: str
+    cell: str, tint: str, each: Band, place: Callable[[np.ndarray], np.ndarray], *, unit: str = ""
 ) -> list[Trace]:
     """The mean over seeds, and the area between the least and the largest."""
     if not len(each.mean):
@@ -24,7 +24,7 @@ def with_band(
     edges = np.concatenate([place(each.high), place(each.low)[::-1]])
     area = drawn(np.concatenate([each.episode, each.episode[::-1]]), edges, "band", cell, {"width": 0}, "")
     area |= {"fill": "toself", "fillcolor": _faint(tint), "hoverinfo": "skip", "showlegend": False}
-    text = f"{called(cell)}: %{{customdata:.4g}} {hover if hover == 'bits' else ''}<extra></extra>"
+    text = f"{called(cell)}: %{{customdata:.4g}} {unit}<extra></extra>"
     mean = drawn(each.episode, place(each.mean), "mean", cell, {"color": tint, "width": 2.5}, text)
     return [area, mean | {"customdata": numbers(each.mean), "showlegend": True}]
 
@@ -56,9 +56,8 @@ def axes(x: str, y: str) -> dict[str, Any]:
     return {"xaxis": {"title": {"text": x}}, "yaxis": {"title": {"text": y}}, "hovermode": "x unified"}
 
 
-def return_ticks(scale: ReturnScale, values: np.ndarray) -> dict[str, Any]:
-    ticks = scale.ticks(float(values.min()), float(values.max()))
-    return {"tickvals": numbers(scale.place(np.array(ticks))), "ticktext": [f"{tick:g}" for tick in ticks]}
+def return_ticks(axis: ReturnAxis) -> dict[str, Any]:
+    return {"tickvals": numbers(axis.scale.place(np.array(axis.ticks, float))), "ticktext": axis.labels}
 
 
 def level(place: float) -> dict[str, Any]:

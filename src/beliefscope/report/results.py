@@ -39,7 +39,10 @@ class Instrument(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """One run through training: numbers of the table by column name, NaN where they were not measured."""
+    """One run through training: numbers of the table by column name, NaN where they were not measured.
+
+    The entropy H(b) is NaN where it is flagged, too.
+    """
 
     run: str
     seed: int
@@ -97,17 +100,15 @@ class Results(NamedTuple):
         return list(dict.fromkeys(run.environment for run in self.runs))
 
     def panels_of(
-        self, environment: str, *, part: str = "", epsilon: float = 0.0, memory: str = "hidden"
+        self, environment: str, *, part: str = "", epsilon: float | None = None, memory: str = "hidden"
     ) -> list[Panel]:
-        """Those of one environment: `part` '' stands for the belief, or for its relevant part where it has parts."""
+        """Those of one environment, by default of the histories nearest to the greedy policy's; `part` '' stands for
+        the belief, or for its relevant part where it has parts."""
         parts = (part,) if part else ("belief", "relevant")
-        return [
-            panel
-            for panel in self.panels
-            if panel.environment == environment
-            and panel.part in parts
-            and (panel.epsilon, panel.memory) == (epsilon, memory)
-        ]
+        here = [each for each in self.panels if (each.environment, each.memory) == (environment, memory)]
+        here = [each for each in here if each.part in parts]
+        least = min((each.epsilon for each in here), default=0.0)
+        return [each for each in here if each.epsilon == (least if epsilon is None else epsilon)]
 
     def cells_of(self, environment: str) -> list[str]:
         return in_order(run.cell for run in self.runs if run.environment == environment)
@@ -192,6 +193,7 @@ def _curve(seed: int, run: str, rows: list[Row]) -> Curve:
     episodes = sorted(merged)
     names = [name for name in rows[0] if name not in _ABOUT]
     values = {name: np.array([_number(merged[episode][name]) for episode in episodes]) for name in names}
+    values["entropy"] = np.where(values["entropy_flagged"] == 0, values["entropy"], np.nan)
     return Curve(run, seed, np.array(episodes, int), values)
 
 

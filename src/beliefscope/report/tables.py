@@ -69,9 +69,8 @@ def points(curves: Iterable[Curve]) -> tuple[Points, np.ndarray]:
     """Every checkpoint at which return and bits are finite, and H(b) there (NaN where unknown or flagged)."""
     found: list[tuple[float, float, int, int, float]] = []
     for number, curve in enumerate(curves):
-        entropy = np.where(curve.values["entropy_flagged"] == 0, curve.values["entropy"], np.nan)
-        rows = zip(curve.values["return"], curve.values["bits"], curve.episode, entropy, strict=True)
-        found += [(j, i, number, episode, h) for j, i, episode, h in rows if math.isfinite(j) and math.isfinite(i)]
+        rows = zip(*(curve.values[name] for name in ("return", "bits", "entropy")), curve.episode, strict=True)
+        found += [(j, i, number, episode, h) for j, i, h, episode in rows if math.isfinite(j) and math.isfinite(i)]
     returns, bits, run, checkpoint, entropy = np.array(found, float).reshape(-1, 5).T
     return Points(returns, bits, run.astype(int), checkpoint.astype(int)), entropy
 
