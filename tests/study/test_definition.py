@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from beliefscope import MeasurementSpec, MountainHike, TMaze, classic, write_pomdp
+from beliefscope import LSTM, MeasurementSpec, MountainHike, TMaze, classic, write_pomdp
 from beliefscope.agent.stored_spec import CELLS
 from beliefscope.study.definition import STUDY, read_study, shipped_studies
 from beliefscope.study.environments import KINDS
@@ -19,6 +19,7 @@ from beliefscope.study.scales import ScaleName
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies.md"
 SCALES: tuple[ScaleName, ...] = ("quick", "small", "full")
+MEMORIES = ("hidden", "whole")
 OF_FIVE_CELLS = {
     "paper/tmaze-50": ["T-Maze, L = 50"],
     "paper/tmaze-100": ["T-Maze, L = 100"],
@@ -47,9 +48,9 @@ def environments(study):
     return list(dict.fromkeys(run.environment for run in study.runs))
 
 
-def test_the_shipped_studies_are_the_papers_each_with_a_line_of_description():
+def test_the_shipped_studies_are_the_papers_and_a_demo_each_with_a_line_of_description():
     found = shipped_studies()
-    assert set(found) == {*OF_FIVE_CELLS, "paper/generalisation", "paper"}
+    assert set(found) == {*OF_FIVE_CELLS, "paper/generalisation", "paper", "demo"}
     assert all(len(text.splitlines()) == 1 for text in found.values())
 
 
@@ -74,6 +75,7 @@ def test_every_shipped_study_reads_at_every_scale_in_both_variants(name, variant
                     num_particles=num_particles,
                     epochs=epochs,
                     epsilon=each.spec.epsilon,
+                    memory=each.spec.memory,
                 )
                 assert each.spec == expected
 
@@ -86,8 +88,19 @@ def test_a_study_of_five_cells_has_four_agents_of_each_in_each_environment(name,
     assert [(run.environment, run.training.learner.cell.__name__, run.training.seed) for run in study.runs] == list(
         expected
     )
-    assert measured(study) == len(labels) * 20 * 51
-    assert all(each.controls == (0, 2500, 5000) for run in study.runs for each in run.measurements)
+    hidden, whole = (
+        [m for run in study.runs for m in run.measurements if m.spec.memory == memory] for memory in MEMORIES
+    )
+    assert len(hidden) * 51 == len(labels) * 20 * 51 == measured(study) - len(whole) * 51
+    assert all(each.controls == (0, 2500, 5000) for each in hidden)
+    assert not any(each.controls for each in whole)
+
+
+def test_the_whole_memory_is_measured_where_it_is_more_than_the_hidden_state():
+    for name in OF_FIVE_CELLS:
+        runs = read(name, scale="full").runs
+        cells = [run.training.learner.cell for run in runs for m in run.measurements if m.spec.memory == "whole"]
+        assert cells == ([] if "irrelevant" in name else [LSTM] * 4)
 
 
 def test_traces_are_kept_of_three_checkpoints_of_each_first_seed():
@@ -101,7 +114,8 @@ def test_the_whole_paper_trains_the_runs_of_generalisation_but_once():
     assert {run.id for run in general.runs} < {run.id for run in study.runs}
     assert len({run.id for run in study.runs}) == len(study.runs) == 5 * 5 * 4 + 4 * 5 * 4
     # At ε = 0 the GRU is measured for both, once; five more ε are for generalisation alone.
-    assert measured(study) == 180 * 51 + 5 * 4 * 5 * 51
+    # So is the LSTM's whole memory, for the five studies of one environment.
+    assert measured(study) == 180 * 51 + 5 * 4 * 5 * 51 + 5 * 4 * 51
 
 
 @pytest.mark.parametrize("variant", ["text", "code"])
