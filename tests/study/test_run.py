@@ -75,12 +75,13 @@ def test_a_study_killed_at_random_moments_ends_with_the_same_table(whole, tmp_pa
             calls = _calls(folder)
             while _calls(folder) == calls and process.poll() is None:
                 time.sleep(0.02)  # until its workers are ready
-            time.sleep(draw.uniform(0, 4))
+            time.sleep(draw.uniform(0, draw.choice([1, 4])))  # trainings are over soon, measurements take longer
             process.kill()
         time.sleep(0.2)  # for the kernel to end the workers, too
         killed.append({file.name.split("-")[0] for file in (folder / "locks").glob("*")})  # what was being done
-        if count_states(StudyFolder(folder).states()) == "4 done":
-            assert StudyFolder(folder).csv() == whole.csv()
+        finished = count_states(StudyFolder(folder).states()) == "4 done"
+        assert not finished or StudyFolder(folder).csv() == whole.csv()
+        if finished or len(killed) % 7 == 0:  # on a busy machine measurements may never end
             for file in folder.rglob("*"):
                 if file.is_file():
                     file.unlink()  # and once more from the start
