@@ -11,6 +11,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
 from matplotlib.patches import Circle, Rectangle
+from report.made_up import HIKE, MAZE, MINE, made_up
 
 from beliefscope.agent import DRQN, GRU, TrainingSpec
 from beliefscope.pomdp import Irrelevant, MountainHike, TMaze
@@ -19,68 +20,9 @@ from beliefscope.report.correlations import pearson, spearman
 from beliefscope.report.drawings import altitude_map, base_pomdps, t_maze
 from beliefscope.report.figures import figures, learning, slug, write_figures
 from beliefscope.report.printed import CELLS
-from beliefscope.report.results import Curve, Instrument, Panel, Results, Returns, band
+from beliefscope.report.results import Instrument, Returns, band
 from beliefscope.report.returns import return_axis
 from beliefscope.report.tables import points
-from beliefscope.study.piece import Run
-
-MAZE, HIKE = "T-Maze, L = 50", "Mountain Hike"
-EPSILONS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-MINE = Instrument("text", 200, 10_000, None)
-PARTICLES = Instrument("text", 200, 10_000, 1000)
-LEVELS = {MAZE: (-4.8, 1.4567), HIKE: (-37.0, -19.0)}  # the return before training and at best
-SPECS = {"TMaze": {"class": "TMaze"}, "MountainHike": {"class": "MountainHike", "goal_radius": 0.1}}
-
-
-def rise(rng, count, speed):
-    """From 0 to nearly 1, by learning of some speed."""
-    x = np.linspace(0, 1, count)
-    return np.clip(1 - np.exp(-speed * x) + rng.normal(0, 0.03, count) * np.exp(-2 * x), 0, 1)
-
-
-def made_curve(rng, seed, episode, bits, entropy=np.nan, returns=0.0):
-    values = {
-        "bits": bits,
-        "return": returns,
-        "entropy": entropy,
-        "entropy_flagged": np.where(np.isnan(entropy), np.nan, 0),
-    }
-    return Curve(
-        f"run-{seed}", seed, episode, {name: np.broadcast_to(each, len(episode)) * 1.0 for name, each in values.items()}
-    )
-
-
-def made_up(environments, *, cells=CELLS, seeds=4, checkpoints=51, sizes=(), epsilons=(0.0,)):
-    """Curves that rise as in the paper; `sizes` adds environments with as many irrelevant variables."""
-    rng = np.random.default_rng(0)
-    runs, panels, returns, optimum, specs = [], [], {}, {}, {}
-    names = [*environments, *(f"{name} + {size} irrelevant" for name in environments for size in sizes)]
-    for name in names:
-        base = name.split(" +")[0]
-        low, high = LEVELS.get(base, LEVELS[MAZE])
-        episode, evaluations = np.arange(checkpoints) * 100, np.arange(10 * checkpoints - 9) * 10
-        parts = {"belief": 1} if "+" not in name else {"relevant": 1, "irrelevant": -0.5}
-        found = {(part, epsilon): {} for part in parts for epsilon in epsilons}
-        for cell_number, cell in enumerate(cells):
-            for seed in range(seeds):
-                speed = 4 + 2 * cell_number + rng.uniform(0, 3)
-                run = Run(f"{name} {cell} {seed}", name, cell, seed, [])
-                values = low + (high - low) * rise(rng, len(evaluations), speed)
-                runs.append(run)
-                returns.setdefault((name, cell), []).append(Returns(run.id, seed, evaluations, values))
-                specs[run.id] = {"pomdp": SPECS["MountainHike" if base == HIKE else "TMaze"]}
-                for (part, epsilon), by_cell in found.items():
-                    learned = rise(rng, checkpoints, 0.8 * speed)
-                    bits = 6.5 * (1 - 0.5 * epsilon) * (learned if part != "irrelevant" else 1 - 0.6 * learned)
-                    entropy = 1 + 5.67 * learned if base != HIKE and part != "irrelevant" else np.nan
-                    by_cell.setdefault(cell, []).append(made_curve(rng, seed, episode, bits, entropy, values[::10]))
-        for (part, epsilon), by_cell in found.items():
-            instrument = PARTICLES if base == HIKE and part != "irrelevant" else MINE
-            panels.append(Panel(name, part, epsilon, "hidden", instrument, {c: tuple(v) for c, v in by_cell.items()}))
-        if base != HIKE:
-            optimum[name] = high
-    returns = {which: tuple(each) for which, each in returns.items()}
-    return Results("study", "", {}, {}, tuple(runs), specs, {}, (), {}, tuple(panels), returns, optimum)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -68,7 +69,9 @@ class RunCommand(_Options):
         print(f"results: {folder}", flush=True)
         stored = run_study(study, folder, workers=self.workers, only=self.only)
         left = {"running", "missing"} & set(stored.states().values()) if not self.only else set()
-        return _report(stored) or (1 if left else 0)
+        status = _report(stored) or (1 if left else 0)
+        print(f"to look at it: {shlex.join(['beliefscope', 'report', str(folder)])}")
+        return status
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

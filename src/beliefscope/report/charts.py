@@ -24,7 +24,7 @@ from beliefscope.report.plotly import (
     seed_curve,
     with_band,
 )
-from beliefscope.report.results import Band, Curve, Panel, Results, band, in_order, return_band
+from beliefscope.report.results import Band, Curve, Panel, Results, are_pair, band, in_order, return_band
 from beliefscope.report.returns import ReturnAxis, return_axis
 from beliefscope.report.tables import points
 
@@ -42,14 +42,13 @@ OVERLAYS = {
     "exact_0.001": ("exact I(h + σξ; b), σ = 0.001", "dash"),
     "whole": ("all that is carried: (h, c) of the LSTM", "dash"),
 }
-_BARS = ("bits", "given_time", "control_time", "control_untrained", "control_observation", "control_recent")
-_BAR_NAMES = {
+_BARS = {
     "bits": "I(h; b)",
     "given_time": "I(h; b | t)",
     "control_time": "I(t; b)",
-    "control_untrained": "untrained<br>cell",
-    "control_observation": "last obser-<br>vation",
-    "control_recent": "last 8<br>steps",
+    "control_untrained": "untrained cell",
+    "control_observation": "last observation",
+    "control_recent": "last 8 steps",
 }
 
 
@@ -71,7 +70,12 @@ def charts(results: Results) -> list[Chart]:
     for environment in results.environments:
         for make in (_learning, _irrelevant, _epsilons, _controls, _decoder):
             found += make(results, environment)
+    found = [chart for chart in found if _shows_anything(chart)]
     return [chart._replace(id=f"chart-{number}") for number, chart in enumerate(found)]
+
+
+def _shows_anything(chart: Chart) -> bool:
+    return any(value is not None for trace in chart.traces for value in trace["y"])
 
 
 def _learning(results: Results, environment: str) -> list[Chart]:
@@ -80,7 +84,7 @@ def _learning(results: Results, environment: str) -> list[Chart]:
     found = [_returns(results, environment, axis)] if results.cells_of(environment) else []
     for panel in results.panels_of(environment):
         found += [_information(results, panel), _scatter(results, panel, axis)]
-    return [chart for chart in found if chart.traces]
+    return found
 
 
 def _returns(results: Results, environment: str, axis: ReturnAxis) -> Chart:
@@ -163,7 +167,9 @@ def _irrelevant(results: Results, environment: str) -> list[Chart]:
     """What of the relevant and of the irrelevant belief is in the memory."""
     found = []
     for panel in results.panels_of(environment, part="relevant"):
-        others = results.panels_of(environment, part="irrelevant")
+        others = [each for each in results.panels_of(environment, part="irrelevant") if are_pair(panel, each)]
+        if not others:
+            continue
         traces: list[Trace] = []
         for part, dash, each in [("relevant", "solid", panel), *(("irrelevant", "dash", other) for other in others)]:
             for cell, curves in each.curves.items():
@@ -176,7 +182,7 @@ def _irrelevant(results: Results, environment: str) -> list[Chart]:
         layout = axes("episodes of training", "Î in bits")
         title = "Relevant (solid) and irrelevant (dashed) belief"
         found.append(Chart("", "irrelevant", environment, title, note, traces, layout))
-    return [chart for chart in found if chart.traces]
+    return found
 
 
 def _epsilons(results: Results, environment: str) -> list[Chart]:
@@ -198,6 +204,7 @@ def _epsilons(results: Results, environment: str) -> list[Chart]:
     return [
         Chart("", "epsilon", environment, f"Information under ε-greedy histories, {called(cell)}", note, traces, layout)
         for (cell, note), traces in found.items()
+        if len(traces) > 1
     ]
 
 
@@ -209,17 +216,18 @@ def _controls(results: Results, environment: str) -> list[Chart]:
         for cell, curves in panel.curves.items():
             means = [_last(curves, column) for column in _BARS]
             if not all(map(math.isnan, means[1:])):
-                hover = f"{called(cell)}, %{{x}}: %{{y:.2f}} bits<extra></extra>"
-                bar = {"type": "bar", "x": [_BAR_NAMES[column] for column in _BARS], "y": numbers(means)}
+                hover = literal(f"{called(cell)}, %{{y}}: %{{x:.2f}} bits<extra></extra>", markup=True)
+                bar = {"type": "bar", "orientation": "h", "x": numbers(means), "y": list(_BARS.values())}
                 about = {"name": literal(called(cell)), "meta": {"kind": "bar"}, "hovertemplate": hover}
                 traces.append({**bar, **about, "marker": {"color": _colour(results, cell)}})
-        layout = axes("", "bits at the last checkpoint")
+        layout = axes("bits, last checkpoint", "")
         layout |= {"barmode": "group", "hovermode": "closest"}
-        layout["xaxis"] |= {"tickangle": 0, "tickfont": {"size": 11}}
+        layout["xaxis"] |= {"zeroline": True}
+        layout["yaxis"] |= {"autorange": "reversed"}  # the first on top
         title = "What else says as much of the belief"
         note = f"{panel.instrument}; I(h; b | t) = I(h, t; b) − I(t; b) is a difference of two estimates"
         found.append(Chart("", "controls", environment, title, note, traces, layout))
-    return [chart for chart in found if chart.traces]
+    return found
 
 
 def _decoder(results: Results, environment: str) -> list[Chart]:
@@ -240,7 +248,7 @@ def _decoder(results: Results, environment: str) -> list[Chart]:
         title = "Decoder error: MLP (solid), linear (dotted)"
         note = "held-out pairs; 0 is a memory from which the belief can be read exactly"
         found.append(Chart("", "decoder", environment, title, note, traces, layout))
-    return [chart for chart in found if chart.traces]
+    return found
 
 
 def _last(curves: tuple[Curve, ...], column: str) -> float:

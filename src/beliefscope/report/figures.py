@@ -27,7 +27,7 @@ from beliefscope.report.colours import colour
 from beliefscope.report.correlations import pearson, spearman
 from beliefscope.report.drawings import altitude_map, base_pomdps, t_maze
 from beliefscope.report.printed import CELL_NAMES, CELLS
-from beliefscope.report.results import Band, Panel, Results, band, in_order, return_band
+from beliefscope.report.results import Band, Panel, Results, are_pair, band, in_order, return_band
 from beliefscope.report.returns import ReturnAxis, return_axis
 from beliefscope.report.tables import points
 from beliefscope.storage import write_atomic
@@ -162,15 +162,8 @@ def _irrelevants(results: Results) -> Iterator[Named]:
     for environment in results.environments:
         panels = [panel for panel in _measured(results, environment) if panel.epsilon == 0]
         for one, other in itertools.product(panels, panels):
-            if (one.part, other.part) == ("relevant", "irrelevant") and _are_pair(one, other):
+            if (one.part, other.part) == ("relevant", "irrelevant") and are_pair(one, other):
                 yield f"irrelevant-{environment}", irrelevant(results, one, other)
-
-
-def _are_pair(one: Panel, other: Panel) -> bool:
-    """One instrument, but for particles: of those an exact filter, such as that of the irrelevant part, has none."""
-    alike = (one.memory, one.instrument[:3]) == (other.memory, other.instrument[:3])
-    particles = {one.instrument.M, other.instrument.M}
-    return alike and (len(particles) == 1 or None in particles)
 
 
 def _by_epsilons(results: Results) -> Iterator[Named]:

@@ -132,20 +132,28 @@ def _coefficients(chart: Chart, correlated: list[Correlated]) -> str:
 def _with_interval(found: Correlation) -> str:
     if math.isnan(found.value):
         return "not defined"
-    return f"{found.value:.2f}" + ("" if math.isnan(found.low) else f" [{found.low:.2f}, {found.high:.2f}]")
+    return " ".join([_shown(found.value, 2), *_interval(found)])
+
+
+def _interval(found: Correlation) -> list[str]:
+    return [] if math.isnan(found.low) else [f"[{_shown(found.low, 2)}, {_shown(found.high, 2)}]"]
 
 
 def _coefficient(found: Correlation) -> str:
     if math.isnan(found.value):
         return '<td class="number" data-value="">–</td>'
-    interval = "" if math.isnan(found.low) else f" <small>[{found.low:.2f}, {found.high:.2f}]</small>"
-    return f'<td class="number" data-value="{found.value:.6f}">{found.value:.2f}{interval}</td>'
+    parts = [_shown(found.value, 2), *(f"<small>{interval}</small>" for interval in _interval(found))]
+    return f'<td class="number" data-value="{found.value:.6f}">{" ".join(parts)}</td>'
 
 
-def _number(value: float | None, digits: int) -> str:
+def _number(value: float | int | None, digits: int) -> str:
     if value is None or not math.isfinite(value):
         return '<td class="number" data-value="">–</td>'
-    return f'<td class="number" data-value="{value!r}">{value:.{digits}f}</td>'
+    return f'<td class="number" data-value="{value!r}">{_shown(value, digits)}</td>'
+
+
+def _shown(value: float | int, digits: int) -> str:
+    return f"{value:.{digits}f}".replace("-", "−")
 
 
 def _json(content: Any) -> str:

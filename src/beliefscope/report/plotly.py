@@ -1,7 +1,7 @@
 """The pieces that charts are made of, as Plotly describes them: lines, bands, axes, and texts that stay texts."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,13 @@ def axes(x: str, y: str) -> dict[str, Any]:
 
 
 def return_ticks(axis: ReturnAxis) -> dict[str, Any]:
-    return {"tickvals": numbers(axis.scale.place(np.array(axis.ticks, float))), "ticktext": axis.labels}
+    """The ticks and the range, which the charts of an environment share."""
+    if axis.ends is None:
+        return {}
+    low, high = axis.scale.place(np.array(axis.ends))
+    room = 0.06 * (high - low) or 0.5
+    ticks = {"tickvals": numbers(axis.scale.place(np.array(axis.ticks, float))), "ticktext": axis.labels}
+    return {**ticks, "range": numbers([low - room, high + room])}
 
 
 def level(place: float) -> dict[str, Any]:
@@ -85,7 +91,7 @@ def ramp(share: float) -> str:
     return f"rgb({', '.join(str(round(a + share * (b - a))) for a, b in zip(*ends, strict=True))})"
 
 
-def numbers(values: Iterable[float]) -> list[float | int | None]:
+def numbers(values: list[float] | np.ndarray) -> list[float | int | None]:
     """For JSON: five digits, null for what is not finite."""
     found = [float(value) for value in np.asarray(values, float)]
     return [(int(v) if v == int(v) else float(f"{v:.{_DIGITS}g}")) if math.isfinite(v) else None for v in found]

@@ -28,8 +28,9 @@ SPEARMAN = _by_environment(
     (0.2965, 0.5933, 0.1443, 0.2762, 0.4337, 0.2630),
     (0.6176, 0.6869, 0.3677, 0.4355, 0.2955, 0.2266),
 )
-# By the name in a run's description: the paper's symbol, its value, what it is.
-HYPERPARAMETERS = {
+# The tables of appendix E, and what the text says besides: the paper's symbol, its value, what it is.
+_Rows = dict[str, tuple[str, float, str]]
+DRQN: _Rows = {  # by name in a run's learner
     "num_layers": ("S", 2, "recurrent layers"),
     "hidden_size": ("H", 32, "size of the hidden state"),
     "buffer_capacity": ("N", 8192, "capacity of the replay buffer"),
@@ -42,4 +43,12 @@ HYPERPARAMETERS = {
     "evaluation_period": ("", 10, "episodes between evaluations"),
     "evaluation_episodes": ("", 50, "greedy episodes of an evaluation"),
     "checkpoint_period": ("", 100, "episodes between checkpoints"),
+}
+MINE: _Rows = {  # by name in an instrument; the critic itself is not a study's to choose
+    "N": ("N", 10_000, "pairs that an estimate stands on"),
+    "epochs": ("E", 200, "epochs"),
+}
+HIKE_NOISE: _Rows = {  # by name in a Mountain Hike
+    "observation_std": ("σ_O", 0.1, "standard deviation of the observation"),
+    "transition_std": ("σ_T", 0.05, "standard deviation of a step"),
 }

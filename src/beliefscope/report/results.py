@@ -158,6 +158,14 @@ def panels(table: Mapping[str, list]) -> tuple[Panel, ...]:
     )
 
 
+def are_pair(one: Panel, other: Panel) -> bool:
+    """May the two parts of a belief share an axis? One instrument, but for particles: of those an exact filter, such as
+    that of the irrelevant part, has none."""
+    alike = (one.memory, one.epsilon, one.instrument[:3]) == (other.memory, other.epsilon, other.instrument[:3])
+    particles = {one.instrument.M, other.instrument.M}
+    return alike and (len(particles) == 1 or None in particles)
+
+
 def band(curves: Iterable[Curve], column: str) -> Band:
     """Over the seeds that have this column; empty if none has."""
     return _band([(curve.episode, curve.values[column]) for curve in curves])

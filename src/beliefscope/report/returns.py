@@ -16,6 +16,7 @@ class ReturnAxis(NamedTuple):
 
     scale: ReturnScale
     ticks: list[float]
+    ends: tuple[float, float] | None  # the least and the greatest return; None if there is none
     optimum: float | None  # J*, where it is known
 
     @property
@@ -32,10 +33,11 @@ def return_axis(results: Results, environment: str) -> ReturnAxis:
     values = np.concatenate([*found, [math.nan if optimum is None else optimum]])
     values = values[np.isfinite(values)]
     if not len(values):
-        return ReturnAxis(scale, [], optimum)
+        return ReturnAxis(scale, [], None, optimum)
     if 3 * (values.max() - scale.reference) > scale.reference - scale.start:
         scale = _PLAIN
-    return ReturnAxis(scale, scale.ticks(float(values.min()), float(values.max())), optimum)
+    ends = float(values.min()), float(values.max())
+    return ReturnAxis(scale, scale.ticks(*ends), ends, optimum)
 
 
 def _paper_scale(results: Results, environment: str) -> ReturnScale:

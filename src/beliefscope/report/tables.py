@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from beliefscope.report.correlations import Correlation, Points, partial, pearson, spearman, trend_free
-from beliefscope.report.printed import AGGREGATED, CELL_NAMES, HYPERPARAMETERS, PEARSON, SPEARMAN
+from beliefscope.report.printed import AGGREGATED, CELL_NAMES, DRQN, HIKE_NOISE, MINE, PEARSON, SPEARMAN
 from beliefscope.report.results import Curve, Panel, Results
 
 _NOTHING = Correlation(math.nan, math.nan, math.nan, 0, 0)
@@ -32,8 +32,9 @@ class Correlated(NamedTuple):
 
 
 class Hyperparameter(NamedTuple):
-    """A setting of the learner: what the runs have, and what the paper has."""
+    """A setting: what the study has, and what the paper has."""
 
+    of: str  # DRQN, MINE or Mountain Hike
     symbol: str
     meaning: str
     values: str
@@ -76,14 +77,19 @@ def points(curves: Iterable[Curve]) -> tuple[Points, np.ndarray]:
 
 
 def hyperparameters(results: Results) -> list[Hyperparameter]:
-    """Of the learners, beside the paper's."""
+    """Of the learners, of the paper's estimator and of the Mountain Hike, beside the paper's."""
     learners = [spec["learner"] for spec in results.specs.values()]
+    instruments = [panel.instrument._asdict() for panel in results.panels if panel.instrument.estimator != "trusted"]
+    pomdps = [spec["pomdp"].get("pomdp", spec["pomdp"]) for spec in results.specs.values()]
+    hikes = [pomdp for pomdp in pomdps if pomdp["class"] == "MountainHike"]
+    tables = {"DRQN": (DRQN, learners), "MINE": (MINE, instruments), "Mountain Hike": (HIKE_NOISE, hikes)}
     rows = []
-    for name, (symbol, printed, meaning) in HYPERPARAMETERS.items():
-        values = sorted({learner[name] for learner in learners if name in learner})
-        if values:
-            text = ", ".join(f"{value:g}" for value in values)
-            rows.append(Hyperparameter(symbol, meaning, text, f"{printed:g}", values != [printed]))
+    for of, (printed, found) in tables.items():
+        for name, (symbol, value, meaning) in printed.items():
+            values = sorted({each[name] for each in found if name in each})
+            if values:
+                text = ", ".join(f"{each:g}" for each in values)
+                rows.append(Hyperparameter(of, symbol, meaning, text, f"{value:g}", values != [value]))
     return rows
 
 

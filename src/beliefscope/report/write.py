@@ -15,9 +15,10 @@ def write_report(folder: str | Path) -> Path:
 
     stored = StudyFolder(folder)
     results = read_results(stored)
+    traces = _traces(stored, results)
     figures = write_figures(results, stored.path / "figures")
     path = stored.path / "report.html"
-    write_atomic(path, page(results, traces=_traces(stored, results), figures=figures).encode())
+    write_atomic(path, page(results, traces=traces, figures=figures).encode())
     return path
 
 

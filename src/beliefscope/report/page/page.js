@@ -12,7 +12,8 @@
 
   function themed(chart) {
     const ink = colour("--ink"), soft = colour("--ink-soft"), line = colour("--line"), surface = colour("--surface");
-    const axis = { gridcolor: line, linecolor: line, zeroline: false, automargin: true, tickfont: { color: soft } };
+    const lines = { gridcolor: line, linecolor: line, zeroline: false, zerolinecolor: soft };
+    const axis = { ...lines, automargin: true, tickfont: { color: soft } };
     const layout = structuredClone(chart.layout);
     for (const name of ["xaxis", "yaxis"]) layout[name] = { ...axis, ...layout[name] };
     for (const shape of layout.shapes || []) shape.line.color = ink;
@@ -22,28 +23,30 @@
       font: { family: getComputedStyle(document.body).fontFamily, size: 13, color: ink },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      margin: { l: 8, r: 8, t: 8, b: 8 },
+      margin: { l: 8, r: 18, t: 8, b: 8 },
       hoverlabel: { bgcolor: surface, bordercolor: line, font: { color: ink } },
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", itemsizing: "constant", font: { size: 12.5 } },
     };
   }
 
-  function draw(chart) {
+  async function draw(chart) {
     const element = document.getElementById(chart.id);
     const config = { responsive: true, displaylogo: false, displayModeBar: false };
-    return Plotly.newPlot(element, chart.traces, themed(chart), config).then(() => {
-      drawn.set(chart.id, chart);
-      element.dataset.drawn = "true";
-    });
+    await Plotly.newPlot(element, chart.traces, themed(chart), config);
+    drawn.set(chart.id, chart);
+    element.dataset.drawn = "true";
   }
 
+  // One after another, so that the first is seen before the last is drawn.
   function drawInView() {
+    let queue = Promise.resolve();
+    const pause = () => new Promise((done) => setTimeout(done));
     const byId = new Map(data.charts.map((chart) => [chart.id, chart]));
     const observer = new IntersectionObserver((entries) => {
       for (const entry of entries) {
         if (!entry.isIntersecting) continue;
         observer.unobserve(entry.target);
-        draw(byId.get(entry.target.id));
+        queue = queue.then(() => draw(byId.get(entry.target.id))).catch(console.error).then(pause);
       }
     }, { rootMargin: "400px" });
     for (const id of byId.keys()) observer.observe(document.getElementById(id));

@@ -1,0 +1,185 @@
+"""The page as a document: names stay names, nothing is loaded, what is missing is said, and it stays small."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from report.made_up import HIKE, MAZE, diverge, fail, finish, made_arrays, made_traces, made_up, stored_study, train
+
+from beliefscope.report import write_report
+from beliefscope.report.page import page, what_is_missing
+from beliefscope.report.printed import ENVIRONMENTS
+from beliefscope.report.results import read_results
+from beliefscope.report.viewer import StoredTrace
+
+ATTACKS = ("<script>alert(1)</script>", "</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>')
+LOADS = {"src", "href", "srcset", "data", "action", "poster", "background"}
+
+
+class Parsed(HTMLParser):
+    """Tags with their attributes, the text that is shown, and the content of scripts and styles."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.shown, self.raw = "", []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag in ("script", "style"):
+            self.raw.append("")
+
+    def handle_data(self, data):
+        if self.cdata_elem:
+            self.raw[-1] += data
+        else:
+            self.shown += data
+
+
+def parsed(results, traces=(), figures=()):
+    return Parsed(page(results, traces=traces, figures=list(figures)))
+
+
+def words(document):
+    return " ".join(document.shown.split())
+
+
+def test_a_page_stands_by_itself():
+    results = made_up((MAZE, HIKE), cells=("GRU",), seeds=2, checkpoints=3)
+    document = parsed(results, made_traces(results), ["learning"])
+    loaded = [(tag, value) for tag, given in document.tags for name, value in given.items() if name in LOADS]
+    assert loaded
+    assert all(tag == "a" and value is not None and value.startswith("#") for tag, value in loaded)
+    assert not {"link", "img", "iframe", "object", "embed", "base", "form"} & {tag for tag, _ in document.tags}
+    style, data, *_ = document.raw
+    assert not re.search(r"url\(|@import", style)
+    assert set(json.loads(data)) == {"charts", "viewer"}
+    (policy,) = [given["content"] for _, given in document.tags if given.get("http-equiv") == "Content-Security-Policy"]
+    assert policy is not None
+    assert "default-src 'none'" in policy
+    assert "http" not in policy
+
+
+def test_every_link_within_the_page_leads_somewhere():
+    results = made_up((MAZE, HIKE), cells=("GRU",), seeds=1, checkpoints=2)
+    tags = parsed(results, made_traces(results)).tags
+    ids = [given["id"] for _, given in tags if "id" in given]
+    assert len(ids) == len(set(ids))
+    assert {given["href"] for tag, given in tags if tag == "a"} <= {f"#{name}" for name in ids}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_names_and_sentences_with_html_are_text(attack):
+    results = made_up((attack,), cells=(attack,), seeds=1, checkpoints=2)
+    call = {"started": attack, "revision": attack, "python": attack, "device": attack, "versions": {attack: attack}}
+    hostile = results._replace(
+        name=attack,
+        description=attack,
+        settings={attack: attack},
+        manifest={"calls": [call]},
+        failures=((attack, attack),),
+        states=dict.fromkeys(results.states, "failed"),
+    )
+    plain = parsed(made_up(("x",), cells=("y",), seeds=1, checkpoints=2)._replace(manifest={"calls": [call]}))
+    trace = StoredTrace(attack, attack, 0, 0, *_table_trace(attack))
+    text = page(hostile, traces=[trace], figures=[attack])
+    document = Parsed(text)
+    assert attack not in text
+    count = {tag: sum(name == tag for name, _ in document.tags) for tag in ("script", "img")}
+    assert count == {"script": sum(tag == "script" for tag, _ in plain.tags), "img": 0}
+    assert not [name for _, given in document.tags for name in given if name.startswith("on")]
+    assert document.shown.count(attack) >= 12
+    data = json.loads(document.raw[1])
+    assert data["viewer"]["environments"][0]["world"]["states"] == [attack] * 12
+
+
+def _table_trace(name):
+    """A trace of a POMDP with names of its own."""
+    arrays = made_arrays(np.random.default_rng(0), {"class": "TMaze", "length": 3}, steps=4)
+    names = {"state_names": [name] * 12, "action_names": [name] * 4, "observation_names": [name] * 4}
+    return {"class": "TabularPOMDP", **names}, arrays
+
+
+def test_a_study_of_which_nothing_is_done_says_so(tmp_path):
+    stored = stored_study(tmp_path)
+    results = read_results(stored)
+    number = len(stored.pieces)
+    assert what_is_missing(results) == [
+        f"This study is not finished: {number} of its {number} pieces are missing. "
+        "Run it again to go on, then make the report again.",
+        "T-Maze, L = 3: nothing has been measured yet.",
+    ]
+    document = parsed(results)
+    for line in (*what_is_missing(results), "Nothing has been measured yet.", f"pieces {number} missing"):
+        assert line in words(document)
+    assert "chart" not in {given.get("class") for _, given in document.tags}
+    assert "belief-viewer" not in {given.get("id") for _, given in document.tags}
+
+
+def test_a_study_in_which_things_failed_names_them_and_shows_the_rest(tmp_path):
+    stored = stored_study(tmp_path)
+    first, second, third, fourth = stored.runs
+    finish(stored, first)
+    finish(stored, second)
+    train(stored, third)
+    fail(stored, third.pieces[1], "the memory was full")
+    diverge(stored, fourth, "the loss is not finite")
+    text = write_report(stored.path).read_text()
+    document = Parsed(text)
+    shown = words(document)
+    left = sum(piece.kind != "train" for piece in third.pieces) - 1
+    assert f"{left} of its {len(stored.pieces)} pieces are missing" in shown
+    assert "2 pieces have failed and are left out of every number: see Runs." in shown
+    assert f"{third.pieces[1].title}: the memory was full" in shown
+    assert f"{fourth.pieces[0].label}: the loss is not finite" in shown
+    assert {"state failed", "state diverged", "state done"} <= {given.get("class") for _, given in document.tags}
+    assert [given["id"] for _, given in document.tags if given.get("class") == "chart"]
+    assert "belief-viewer" in {given.get("id") for _, given in document.tags}
+
+
+def test_a_finished_study_misses_nothing(tmp_path):
+    stored = stored_study(tmp_path)
+    for run in stored.runs:
+        finish(stored, run)
+    results = read_results(stored)
+    assert what_is_missing(results) == []
+    classes = [given.get("class") for _, given in parsed(results).tags]
+    assert "notice" not in classes
+
+
+def test_one_failure_is_one_piece():
+    results = made_up((MAZE,), cells=("GRU",), seeds=1, checkpoints=2)._replace(failures=(("a", "b"),))
+    assert what_is_missing(results) == ["1 piece has failed and is left out of every number: see Runs."]
+
+
+def test_the_report_lies_in_the_studys_folder_beside_its_figures(tmp_path):
+    stored = stored_study(tmp_path)
+    finish(stored, stored.runs[0])
+    path = write_report(stored.path)
+    assert path == stored.path / "report.html"
+    names = [file.stem for file in (stored.path / "figures").glob("*.svg")]
+    assert names
+    assert all(name in words(Parsed(path.read_text())) for name in names)
+    first = path.read_bytes()
+    assert write_report(str(stored.path)).read_bytes() == first
+
+
+def test_the_scatter_says_both_coefficients():
+    results = made_up((MAZE,), cells=("GRU", "LSTM"), seeds=3, checkpoints=5)
+    bits, returns = (
+        np.concatenate([curve.values[name] for curves in results.panels[0].curves.values() for curve in curves])
+        for name in ("bits", "return")
+    )
+    assert f"Pearson {np.corrcoef(bits, returns)[0, 1]:.2f} [" in words(parsed(results))
+
+
+def test_a_hundred_runs_of_the_paper_stay_below_15_megabytes():
+    results = made_up(ENVIRONMENTS)
+    traces = made_traces(results)
+    assert (len(results.runs), len(traces)) == (100, 75)
+    assert {len(each.values) for curves in results.returns.values() for each in curves} == {501}
+    assert {len(curve.episode) for panel in results.panels for each in panel.curves.values() for curve in each} == {51}
+    assert len(page(results, traces=traces, figures=[]).encode()) < 15e6
