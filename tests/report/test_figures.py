@@ -16,9 +16,10 @@ from report.made_up import HIKE, MAZE, MINE, made_up
 from beliefscope.agent import DRQN, GRU, TrainingSpec
 from beliefscope.pomdp import Irrelevant, MountainHike, TMaze
 from beliefscope.report.colours import colour
+from beliefscope.report.compositions import learning
 from beliefscope.report.correlations import pearson, spearman
 from beliefscope.report.drawings import altitude_map, base_pomdps, t_maze
-from beliefscope.report.figures import figures, learning, slug, write_figures
+from beliefscope.report.figures import figures, slug, write_figures
 from beliefscope.report.printed import CELLS
 from beliefscope.report.results import Instrument, Returns, band
 from beliefscope.report.returns import return_axis

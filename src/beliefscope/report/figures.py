@@ -6,30 +6,20 @@ the same bytes. Only what may share an axis does: another instrument or memory m
 
 import io
 import itertools
-import math
 import re
-import textwrap
 import unicodedata
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import matplotlib.style
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
-from beliefscope.report.colours import colour
-from beliefscope.report.correlations import pearson, spearman
+from beliefscope.report.compositions import by_epsilon, cells_of_many, irrelevant, learning
 from beliefscope.report.drawings import altitude_map, base_pomdps, t_maze
-from beliefscope.report.printed import CELL_NAMES, CELLS
-from beliefscope.report.results import Band, Panel, Results, are_pair, band, in_order, return_band
-from beliefscope.report.returns import ReturnAxis, return_axis
-from beliefscope.report.tables import points
+from beliefscope.report.results import Panel, Results, are_pair
 from beliefscope.storage import write_atomic
 
 STYLE = {
@@ -61,13 +51,7 @@ _FORMATS: dict[str, dict[str, Any]] = {
     "pdf": {"metadata": {"CreationDate": None}},
     "png": {"metadata": {"Software": None}, "dpi": 200},
 }
-_WIDTH = 7.2  # inches, of a page's text
-_GREY = "#666666"
-_MARKERS = "osD^vPX*"
-_FEW = 8  # points on a line; so few are marked, and one alone is seen
-_PARTS = {"belief": "the belief", "relevant": "the relevant part of the belief", "irrelevant": "the irrelevant part"}
 
-Labelled = tuple[Line2D, str]
 Named = tuple[str, Figure]
 
 
@@ -99,56 +83,6 @@ def slug(text: str) -> str:
     return re.sub("[^a-z0-9]+", "-", plain).strip("-")[:80].strip("-")
 
 
-def learning(results: Results, panel: Panel) -> Figure:
-    """Left, return and information through training; right, the one against the other."""
-    environment, cells = panel.environment, list(panel.curves)
-    keys = [(_key(results, cell), CELL_NAMES.get(cell, cell)) for cell in cells]
-    if any(len(band(curves, "entropy").mean) for curves in panel.curves.values()):
-        keys.append((Line2D([], [], color=_GREY, ls="--", lw=0.8), "entropy H(b)"))
-    axis, note = return_axis(results, environment), _note([panel], cells)
-    figure, edges = _page(environment, _with_optimum(keys, axis), note, height=2.9, width=_WIDTH)
-    margin = _margin(axis) / _WIDTH
-    grid = figure.add_gridspec(2, 1, left=margin, right=0.53, hspace=0.12, **edges)
-    top = figure.add_subplot(grid[0])
-    bottom = figure.add_subplot(grid[1], sharex=top)
-    right = figure.add_subplot(figure.add_gridspec(1, 1, left=0.54 + margin, right=0.98, **edges)[0], sharey=top)
-    _returns(top, axis, results, environment, cells)
-    top.tick_params(labelbottom=False)
-    for cell, curves in panel.curves.items():
-        _line(bottom, band(curves, "bits"), color=_colour(results, cell))
-        entropy = band(curves, "entropy")
-        bottom.plot(entropy.episode, entropy.mean, color=_colour(results, cell), ls="--", lw=0.7)
-    _information_axis(bottom)
-    _scatter(right, axis, results, panel)
-    figure.align_ylabels([top, bottom])
-    return figure
-
-
-def irrelevant(results: Results, relevant: Panel, other: Panel) -> Figure:
-    """For each cell, the return above the information of both parts of the belief."""
-    cells = in_order([*relevant.curves, *other.curves])
-    keys = [(Line2D([], [], color="black"), "relevant part"), (Line2D([], [], color=_GREY, ls="--"), "irrelevant part")]
-    figure, axes = _by_cell(results, relevant.environment, cells, keys, _note([relevant, other], cells))
-    for ax, cell in zip(axes, cells, strict=True):
-        _line(ax, band(relevant.curves.get(cell, ()), "bits"), color=_colour(results, cell))
-        _line(ax, band(other.curves.get(cell, ()), "bits"), color=_GREY, ls="--")
-    _information_axis(axes[0])
-    return figure
-
-
-def by_epsilon(results: Results, panels: list[Panel]) -> Figure:
-    """For each cell that was measured so, the return above the information under histories of several ε."""
-    cells = _cells_of_many(panels)
-    colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.88, len(panels)))
-    keys = [(Line2D([], [], color=tint), f"ε = {panel.epsilon:g}") for tint, panel in zip(colours, panels, strict=True)]
-    figure, axes = _by_cell(results, panels[0].environment, cells, keys, _note(panels, cells))
-    for ax, cell in zip(axes, cells, strict=True):
-        for tint, panel in zip(colours, panels, strict=True):
-            _line(ax, band(panel.curves.get(cell, ()), "bits"), color=tint)
-    _information_axis(axes[0])
-    return figure
-
-
 def _learnings(results: Results) -> Iterator[Named]:
     for environment in results.environments:
         panels = [panel for panel in _measured(results, environment) if panel.part != "irrelevant"]
@@ -174,7 +108,7 @@ def _by_epsilons(results: Results) -> Iterator[Named]:
                 groups.setdefault((panel.memory, panel.instrument), []).append(panel)
         for group in groups.values():
             panels = sorted(group, key=lambda panel: panel.epsilon)
-            if _cells_of_many(panels):
+            if cells_of_many(panels):
                 yield f"epsilon-{environment}", by_epsilon(results, panels)
 
 
@@ -194,146 +128,6 @@ def _measured(results: Results, environment: str) -> list[Panel]:
         if panel.environment == environment
         and any(np.isfinite(curve.values["bits"]).any() for curves in panel.curves.values() for curve in curves)
     ]
-
-
-def _cells_of_many(panels: list[Panel]) -> list[str]:
-    """The cells that more than one of the panels has."""
-    cells = [cell for panel in panels for cell in panel.curves]
-    return in_order(cell for cell in cells if cells.count(cell) > 1)
-
-
-def _page(
-    title: str, keys: list[Labelled], note: str, *, height: float, width: float
-) -> tuple[Figure, dict[str, float]]:
-    """A figure with its title and legend above, a note beneath, and the bottom and top of the axes in between, whose
-    height is given. All is placed by inches: what solves for a layout does so differently from time to time."""
-    titles, notes = textwrap.wrap(title, int(11 * width)), textwrap.wrap(note, int(19 * width))
-    widths = [0.45 + 0.06 * len(label) for _, label in keys]
-    columns = len(keys) if sum(widths) < width else max(1, int(width / max(widths)))
-    legend_top = 0.13 + 0.15 * len(titles)
-    above, below = legend_top + 0.16 * math.ceil(len(keys) / columns) + 0.27, 0.54 + 0.11 * len(notes)
-    total = above + height + below
-    figure, left = Figure((width, total)), 0.06 / width
-    plain: dict[str, Any] = {"parse_math": False, "linespacing": 1.15}
-    figure.text(left, 1 - 0.05 / total, "\n".join(titles), weight="bold", size=9, va="top", **plain)
-    figure.text(left, 0.05 / total, "\n".join(notes), size=6.5, color=_GREY, va="bottom", **plain)
-    _legend(figure, keys, (left, 1 - legend_top / total), columns)
-    return figure, {"bottom": below / total, "top": 1 - above / total}
-
-
-def _legend(figure: Figure, keys: list[Labelled], place: tuple[float, float], columns: int) -> None:
-    handles, labels = zip(*keys, strict=True)
-    tight = {"borderpad": 0, "borderaxespad": 0, "handlelength": 1.8, "columnspacing": 1.5, "labelspacing": 0.3}
-    legend = figure.legend(handles, labels, loc="upper left", bbox_to_anchor=place, ncols=columns, **tight)
-    for text in legend.get_texts():
-        text.set_parse_math(False)  # what comes from a study is text, however much it looks like a formula
-
-
-def _by_cell(
-    results: Results, environment: str, cells: list[str], keys: list[Labelled], note: str
-) -> tuple[Figure, list[Axes]]:
-    """A column for each cell: its return above, and an empty axis for its information."""
-    axis = return_axis(results, environment)
-    width = max(3.5, _margin(axis) + 0.1 + 1.3 * len(cells))
-    figure, edges = _page(environment, _with_optimum(keys, axis), note, height=2.6, width=width)
-    sides = {"left": _margin(axis) / width, "right": 1 - 0.1 / width, "wspace": 0.12, "hspace": 0.12}
-    axes = figure.subplots(2, len(cells), sharex=True, sharey="row", squeeze=False, gridspec_kw={**edges, **sides})
-    for ax, cell in zip(axes[0], cells, strict=True):
-        ax.set_title(CELL_NAMES.get(cell, cell), parse_math=False)
-        _returns(ax, axis, results, environment, [cell])
-    for ax in axes[:, 1:].flat:
-        ax.set_ylabel("")
-    for ax in axes[1]:
-        ax.set_xlabel("Episodes")
-    figure.align_ylabels(axes[:, 0])
-    return figure, list(axes[1])
-
-
-def _returns(ax: Axes, axis: ReturnAxis, results: Results, environment: str, cells: list[str]) -> None:
-    for cell in cells:
-        each = return_band(results.returns.get((environment, cell), ()))
-        placed = Band(each.episode, *(axis.scale.place(values) for values in each[1:]))
-        _line(ax, placed, color=_colour(results, cell))
-    _mark(ax, axis)
-
-
-def _scatter(ax: Axes, axis: ReturnAxis, results: Results, panel: Panel) -> None:
-    for cell, curves in panel.curves.items():
-        found, _ = points(curves)
-        color, marker = _colour(results, cell), _marker(results, cell)
-        ax.scatter(found.bits, axis.scale.place(found.returns), s=9, alpha=0.55, lw=0, color=color, marker=marker)
-    found, _ = points(curve for curves in panel.curves.values() for curve in curves)
-    if len(found.run):
-        ax.set_title(f"Pearson {_two_digits(pearson(found).value)}, Spearman {_two_digits(spearman(found).value)}")
-    ax.set_xlabel("Information (bits)")
-    ax.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
-    _mark(ax, axis)
-
-
-def _information_axis(ax: Axes) -> None:
-    ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
-    ax.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
-    ax.set_xlabel("Episodes")
-    ax.set_ylabel("Information (bits)")
-
-
-def _line(ax: Axes, each: Band, *, color: Any, ls: str = "-") -> None:
-    """The mean over seeds, and a band from the least to the greatest."""
-    if len(each.mean):
-        marker = "o" if len(each.mean) <= _FEW else ""
-        ax.fill_between(each.episode, each.low, each.high, color=color, alpha=0.15, lw=0)
-        ax.plot(each.episode, each.mean, color=color, ls=ls, marker=marker, ms=2.5)
-
-
-def _margin(axis: ReturnAxis) -> float:
-    """Inches that the labels of the returns need."""
-    return 0.32 + 0.06 * max([4, *map(len, axis.labels)])
-
-
-def _mark(ax: Axes, axis: ReturnAxis) -> None:
-    """Set the ticks, and dot the optimum."""
-    ax.set_yticks(axis.scale.place(np.array(axis.ticks, float)), axis.labels)
-    ax.set_ylabel("Return")
-    if axis.optimum is not None:
-        ax.axhline(axis.scale.place(np.array([axis.optimum]))[0], color=_GREY, ls=":", lw=1)
-
-
-def _with_optimum(keys: list[Labelled], axis: ReturnAxis) -> list[Labelled]:
-    return [*keys, (Line2D([], [], color=_GREY, ls=":", lw=1), "optimum")] if axis.optimum is not None else keys
-
-
-def _key(results: Results, cell: str) -> Line2D:
-    return Line2D([], [], color=_colour(results, cell), marker=_marker(results, cell), ms=4, mew=0)
-
-
-def _colour(results: Results, cell: str) -> str:
-    return colour(cell, in_order(run.cell for run in results.runs))
-
-
-def _marker(results: Results, cell: str) -> str:
-    return _MARKERS[in_order([*CELLS, *(run.cell for run in results.runs)]).index(cell) % len(_MARKERS)]
-
-
-def _note(panels: list[Panel], cells: list[str]) -> str:
-    """How many seeds, and how the bits were measured."""
-    counts = [len(panel.curves[cell]) for panel in panels for cell in cells if cell in panel.curves]
-    seeds = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-    spread = "One seed." if max(counts) == 1 else f"Mean of {seeds} seeds; bands from the least to the greatest."
-    memory = "memory" if panels[0].memory == "hidden" else "whole memory"
-    how = "; ".join(dict.fromkeys(f"{_PARTS[panel.part]}: {panel.instrument}" for panel in panels))
-    histories = _histories([panel.epsilon for panel in panels])
-    note = f"{spread} Information of the {memory} and {how}{histories}."
-    return note.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
-
-
-def _histories(epsilons: list[float]) -> str:
-    if len(set(epsilons)) > 1:
-        return "; histories of ε-greedy policies, returns of the greedy one"
-    return f"; histories of ε = {epsilons[0]:g}" if epsilons[0] else ""
-
-
-def _two_digits(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:.2f}".replace("-", "−")
 
 
 def _candidates(name: str) -> Iterator[str]:
