@@ -47,6 +47,10 @@ class RunCommand(_Options):
     """The folder for the results; runs/<study>-<scale>-<variant> by default."""
     workers: int | None = None
     """How many processes work at once; by default one on each core, or one on a GPU."""
+    backend: Literal["local", "ray"] = "local"
+    """Where: on this machine, or on a Ray cluster (docs/cluster.md)."""
+    address: str | None = None
+    """The Ray cluster's, such as 10.0.0.1:6379."""
     only: tuple[str, ...] = ()
     """Only pieces whose titles contain one of these texts, such as GRU, "seed 0" or train."""
     yes: bool = False
@@ -67,7 +71,9 @@ class RunCommand(_Options):
             return 0
         print(f"{study.name}, {self.scale}, {self.variant}: about {duration(cost(study.runs).seconds)} on one core")
         print(f"results: {folder}", flush=True)
-        stored = run_study(study, folder, workers=self.workers, only=self.only)
+        stored = run_study(
+            study, folder, workers=self.workers, only=self.only, backend=self.backend, address=self.address
+        )
         left = {"running", "missing"} & set(stored.states().values()) if not self.only else set()
         status = _report(stored) or (1 if left else 0)
         print(f"to look at it: {shlex.join(['beliefscope', 'report', str(folder)])}")

@@ -1,5 +1,6 @@
 """Does pieces of a study, and leaves their results in its folder. What is there already is not done again."""
 
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -8,12 +9,28 @@ import jax
 from beliefscope.agent import RunFolder, train
 from beliefscope.belief import filter_of_paper
 from beliefscope.measurement import measure_checkpoint, trace
-from beliefscope.storage import Damaged, lock, save_arrays
+from beliefscope.storage import Busy, Damaged, lock, save_arrays
+from beliefscope.study.backends.interface import Outcome
 from beliefscope.study.folder import StudyFolder
 from beliefscope.study.piece import Piece
 from beliefscope.study.run_spec import RunSpec
 
 _TRACE_PARTICLES = 200
+
+
+def attempt(doing: Callable[[], None]) -> Outcome:
+    """How it ended."""
+    try:
+        doing()
+    except Busy as error:
+        return Outcome("busy", str(error))
+    except ConnectionError:
+        raise
+    except OSError as error:
+        return Outcome("stop", f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except Exception as error:  # whatever a piece's failure is, it is told and the others go on
+        return Outcome("failed", str(error) or type(error).__name__, traceback.format_exc())
+    return Outcome("done")
 
 
 def do(
