@@ -1,0 +1,169 @@
+"""The backend of a Ray cluster: pieces are tasks on its nodes, and this process alone writes the study's folder.
+
+A task works in a folder of its own and sends files as they change (ray_task.py). When its node is lost, the pieces
+are sent out again with what has arrived. Their locks are held here meanwhile, as a local worker would hold them.
+"""
+
+import contextlib
+import dataclasses
+import math
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import ray  # pyright: ignore[reportMissingImports]
+from ray.exceptions import RayError, RayTaskError  # pyright: ignore[reportMissingImports]
+
+from beliefscope.agent import RunFolder
+from beliefscope.errors import require
+from beliefscope.storage import lock
+from beliefscope.study.backends.interface import Message, Note, Outcome
+from beliefscope.study.backends.parcel import unpack
+from beliefscope.study.backends.ray_task import Delivery, packed, perform
+from beliefscope.study.piece import Piece
+from beliefscope.study.run_spec import RunSpec
+from beliefscope.study.work import attempt
+
+_MOST_LOSSES = 3  # of tasks, one after the other without a file in between, before their pieces have failed
+_UNREAD = 4  # deliveries that a task is ahead of us
+_PATIENCE = 120.0  # seconds for a delivery to be fetched from its node
+
+
+@dataclasses.dataclass
+class _Task:
+    pieces: Sequence[Piece]
+    locks: contextlib.ExitStack
+    stream: Any = None  # of Delivery
+    losses: int = 0
+
+
+class Ray:
+    """A slot is a task that runs or waits for its node; what it may use is one CPU and a share of a GPU."""
+
+    def __init__(self, address: str, workers: int | None):
+        """`workers` are by default as many as CPUs, or as GPUs where there are any."""
+        _connect(address)
+        resources = ray.cluster_resources()
+        gpus = int(resources.get("GPU", 0))
+        self._number = workers or gpus or int(resources.get("CPU", 0)) or 1
+        self._share = 1 / math.ceil(self._number / gpus) if gpus else 0.0
+        self.in_batches = gpus > 0
+        self._tasks: dict[int, _Task] = {}
+        self._ended: list[tuple[int, Outcome]] = []  # before they began
+
+    def open(self, runs: Mapping[str, RunSpec], folder: Path, *, at_most: int) -> int:
+        self._runs, self._folder = runs, folder
+        self._slots = range(min(self._number, at_most))
+        return len(self._slots)
+
+    def idle(self) -> list[int]:
+        ended = {slot for slot, _ in self._ended}
+        return [slot for slot in self._slots if slot not in self._tasks and slot not in ended]
+
+    def give(self, slot: int, pieces: Sequence[Piece]) -> None:
+        task = _Task(pieces, contextlib.ExitStack())
+        outcome = attempt(partial(self._take_up, task))
+        if outcome.kind == "done":
+            self._tasks[slot] = task
+        else:
+            task.locks.close()
+            self._ended.append((slot, outcome))
+
+    def heard(self) -> Iterator[tuple[int, Message]]:
+        ended, self._ended = self._ended, []
+        yield from ended
+        streams = {task.stream: slot for slot, task in self._tasks.items()}
+        if not streams:
+            return
+        ray.wait(list(streams), num_returns=1, timeout=0.0 if ended else 1.0, fetch_local=False)
+        ready, _ = ray.wait(list(streams), num_returns=len(streams), timeout=0.0, fetch_local=False)
+        for stream in ready:
+            yield from self._receive(streams[stream])
+
+    def close(self) -> None:
+        for task in self._tasks.values():
+            self._abandon(task)
+            task.locks.close()
+        ray.shutdown()
+
+    def _take_up(self, task: _Task) -> None:
+        for piece in task.pieces:
+            task.locks.enter_context(lock(self._folder / "locks" / piece.name))
+            RunFolder(self._folder, self._runs[piece.run].training).open()
+        self._send(task)
+
+    def _send(self, task: _Task) -> None:
+        options = {"num_cpus": 1, "num_gpus": self._share, "max_retries": 0, "name": task.pieces[0].title}
+        remote = ray.remote(perform).options(**options, _generator_backpressure_num_objects=_UNREAD)
+        task.stream = remote.remote(packed(task.pieces, self._runs, self._folder), self._share)
+
+    def _receive(self, slot: int) -> Iterator[tuple[int, Message]]:
+        task = self._tasks[slot]
+        try:
+            delivery: Delivery = ray.get(next(task.stream), timeout=_PATIENCE)
+        except RayTaskError as error:  # pieces that fail say so in their outcome: here a node is not fit for any
+            raise ValueError(f"a task could not be started on its node: {_last_line(error)}") from error
+        except (RayError, StopIteration) as error:
+            yield slot, self._lost(slot, task, error)
+            return
+        unpack(delivery.files, self._folder)
+        if delivery.files:
+            task.losses = 0
+        if isinstance(delivery.message, Outcome):
+            self._end(slot)
+        yield slot, delivery.message
+
+    def _lost(self, slot: int, task: _Task, error: Exception) -> Message:
+        self._abandon(task)
+        task.losses += 1
+        how = f"{type(error).__name__}, {task.losses} of {_MOST_LOSSES} times without a result in between"
+        if task.losses == _MOST_LOSSES:
+            self._end(slot)
+            return Outcome("failed", f"its task was lost on the cluster ({how})")
+        self._send(task)
+        return Note(f"lost with its node, sent out again: {task.pieces[0].title} ({how})")
+
+    def _abandon(self, task: _Task) -> None:
+        with contextlib.suppress(RayError, ValueError, TypeError):  # it may have ended
+            ray.cancel(task.stream, force=True)
+
+    def _end(self, slot: int) -> None:
+        self._tasks.pop(slot).locks.close()
+
+
+def _connect(address: str) -> None:
+    """Become a driver of the cluster, or say in one sentence why not."""
+    require(
+        not address.startswith("ray://"),
+        rule="the study runs on a node of the cluster, which alone writes its folder",
+        received=address,
+        advice="log in to a node and give --address HOST:PORT as `ray start --head` prints it",
+    )
+    if address not in ("auto", "local"):
+        _check_reachable(address)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    except (OSError, RuntimeError, ValueError) as error:  # ConnectionError is an OSError
+        raise ValueError(_unreachable(address, " ".join(str(error).split()))) from error
+
+
+def _check_reachable(address: str) -> None:
+    """Ray itself would wait for a minute."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=5.0).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise ValueError(_unreachable(address, str(error))) from error
+
+
+def _unreachable(address: str, why: str) -> str:
+    return (
+        f"a Ray cluster answers at HOST:PORT, but {address!r} does not ({why}); start one with `ray start --head`, "
+        "and run the study on one of its nodes."
+    )
+
+
+def _last_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[-1]
