@@ -29,7 +29,11 @@ def seat() -> Iterator[Seat]:
     """Take the first free seat. What a task that was killed has left there is cleared away."""
     room = _room()
     for number in itertools.count():
-        with contextlib.suppress(Busy), lock(room / f"{number}.lock"):
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(lock(room / f"{number}.lock"))
+            except Busy:
+                continue
             folder = room / str(number)
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()

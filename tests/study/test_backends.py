@@ -1,0 +1,105 @@
+"""What backends are made of, without a cluster: the choice, files that travel, seats on a node."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from beliefscope.storage import Busy, write_atomic
+from beliefscope.study.backends.choose import choose
+from beliefscope.study.backends.parcel import Changes, needed, unpack
+from beliefscope.study.backends.seat import seat
+from beliefscope.study.piece import Piece
+
+RUN = "0123456789abcdef"
+TRAINING = Piece(kind="train", run=RUN, label="a run")
+TRACE = Piece(kind="trace", run=RUN, label="a run", episode=20)
+
+
+def write(folder, *names: str) -> None:
+    for name in names:
+        write_atomic(folder / "runs" / RUN / name, name.encode())
+
+
+def test_a_machine_without_ray_is_told_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"needs Ray, .*; pip install 'beliefscope\[ray\]'"):
+        choose("ray", address="here:6379", workers=None)
+
+
+def test_a_backend_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="on the backend 'local' or 'ray', but got 'slurm'"):
+        choose("slurm", address=None, workers=None)
+
+
+def test_the_local_backend_does_not_import_ray():
+    code = "import sys; from beliefscope.study.backends.choose import choose; from beliefscope import run_study; "
+    code += "choose('local', address=None, workers=1); sys.exit('ray' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_state_to_resume_from_travels_behind_its_metrics_and_networks_and_the_end_behind_everything(tmp_path):
+    write(tmp_path, "trained.json", "resume.eqx", "params/20.eqx", "metrics.jsonl", "params/0.eqx", "spec.json")
+    names = [name.removeprefix(f"runs/{RUN}/") for name in needed([TRAINING], tmp_path)]
+    assert names == ["params/0.eqx", "params/20.eqx", "spec.json", "metrics.jsonl", "resume.eqx", "trained.json"]
+
+
+def test_a_look_at_a_checkpoint_needs_the_description_and_that_network_alone(tmp_path):
+    write(tmp_path, "trained.json", "resume.eqx", "params/20.eqx", "metrics.jsonl", "params/0.eqx", "spec.json")
+    assert list(needed([TRACE], tmp_path)) == [f"runs/{RUN}/params/20.eqx", f"runs/{RUN}/spec.json"]
+
+
+def test_a_file_is_sent_once_for_each_time_it_is_written(tmp_path):
+    write(tmp_path, "metrics.jsonl", "spec.json")
+    changes = Changes([TRAINING], tmp_path)
+    assert changes.take() == {}
+    write(tmp_path, "params/0.eqx", "metrics.jsonl", "failures/x.json")
+    assert list(changes.take()) == [f"runs/{RUN}/params/0.eqx", f"runs/{RUN}/metrics.jsonl"]
+    assert changes.take() == {}
+
+
+def test_what_a_task_leaves_of_another_piece_is_not_sent(tmp_path):
+    changes = Changes([TRACE], tmp_path)
+    write(tmp_path, "traces/20.npz", "traces/0.npz", "params/20.eqx", "trained.json")
+    assert list(changes.take()) == [f"runs/{RUN}/traces/20.npz"]
+
+
+def test_a_parcel_is_the_same_after_the_journey(tmp_path):
+    write(tmp_path / "here", "params/0.eqx", "metrics.jsonl", "spec.json")
+    sent = needed([TRAINING], tmp_path / "here")
+    unpack(sent, tmp_path / "there")
+    assert needed([TRAINING], tmp_path / "there") == sent
+
+
+def test_seats_that_are_taken_at_once_have_numbers_and_empty_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with seat() as first:
+        (first.folder / "file").write_text("of a task that was killed")
+        with seat() as second:
+            assert (first.number, second.number) == (0, 1)
+            assert not list(second.folder.iterdir())
+    assert not first.folder.exists()
+    first.folder.mkdir()
+    (first.folder / "left").write_text("by a task that was killed")
+    with seat() as third:
+        assert third.number == 0
+        assert not list(third.folder.iterdir())
+
+
+def test_an_error_in_a_seat_frees_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(Busy), seat() as first:
+        raise Busy(first.folder)
+    with seat() as again:
+        assert again.number == 0
+
+
+def test_a_process_is_pinned_to_one_core_and_may_be_pinned_to_another_later():
+    code = "import os; from beliefscope.study.backends.seat import pin\n"
+    code += "for number in range(4): pin(number); print(*os.sched_getaffinity(0))"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    cores = sorted(os.sched_getaffinity(0))
+    assert printed.split() == [str(cores[number % len(cores)]) for number in range(4)]
