@@ -1,6 +1,6 @@
-"""A study on a Ray cluster, from Python: of three trainings one raises, one kills its process, one is as it should be.
+"""A study from Python: of three trainings one raises, one kills its process, one is as it should be.
 
-It takes the folder and the cluster's address.
+It takes the folder and, for the backend "ray", the cluster's address.
 """
 
 import os
@@ -25,13 +25,14 @@ class Deadly(TMaze):
         os._exit(1)
 
 
-def main(folder: str, address: str) -> None:
+def main(folder: str, address: str | None = None) -> None:
     learner = DRQN(cell=GRU, num_episodes=20, checkpoint_period=20, evaluation_episodes=5, hidden_size=8)
     runs = [
         RunSpec(training=TrainingSpec(pomdp=maze, learner=learner, seed=0), environment=type(maze).__name__)
         for maze in (Raising(), Deadly(), TMaze(3))
     ]
-    run_study(Study(name="mazes", runs=tuple(runs)), folder, backend="ray", address=address)
+    backend = "ray" if address else "local"
+    run_study(Study(name="mazes", runs=tuple(runs)), folder, workers=2, backend=backend, address=address)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
+from beliefscope import StudyFolder
 from beliefscope.storage import Busy, write_atomic
 from beliefscope.study.backends.choose import choose
 from beliefscope.study.backends.parcel import Changes, needed, unpack
@@ -39,6 +41,17 @@ def test_the_local_backend_does_not_import_ray():
     code = "import sys; from beliefscope.study.backends.choose import choose; from beliefscope import run_study; "
     code += "choose('local', address=None, workers=1); sys.exit('ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_is_replaced_and_its_piece_recorded_as_failed(tmp_path):
+    script = [sys.executable, Path(__file__).with_name("always_failing.py"), tmp_path / "out"]
+    subprocess.run(script, capture_output=True, check=True)
+    stored = StudyFolder(tmp_path / "out")
+    assert list(stored.states().values()) == ["failed", "failed", "done"]
+    raised, died = (error for _, error in stored.failures())
+    assert raised == "this maze has no floor"
+    assert died == "its worker died (exit status 1; -9 is often a lack of memory)"
 
 
 def test_a_state_to_resume_from_travels_behind_its_metrics_and_networks_and_the_end_behind_everything(tmp_path):

@@ -189,6 +189,29 @@ def test_a_piece_that_another_process_does_is_left_to_it(cluster, tmp_path):
     assert not list(tmp_path.glob("out/runs/*/metrics.jsonl"))
 
 
+def test_a_cluster_and_a_machine_share_a_study_without_doing_a_piece_twice(cluster, tiny, tmp_path):
+    order = command(tmp_path / "out", cluster, TOML)
+    here = ("run", order[1], "--out", tmp_path / "out", "--workers", 1)
+    with beliefscope(*order) as first, beliefscope(*here) as second:
+        ended = [(process.communicate(), process.returncode) for process in (first, second)]
+    assert {status for _, status in ended} <= {0, 1}, ended  # 1: something was left to the other
+    assert run(*order)[0] == 0
+    check(tmp_path / "out", tiny)
+
+
+def test_a_full_disk_of_the_driver_stops_the_study_and_it_goes_on_afterwards(cluster, tiny, tmp_path, monkeypatch):
+    order = command(tmp_path / "out", cluster, TOML)
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(HERE / "faults"), prepend=os.pathsep)
+        patch.setenv("FAULT", "ENOSPC:2:resume.eqx")
+        status, _, err = run(*order)
+    assert status == 2
+    assert err.splitlines()[-1].startswith("beliefscope: ")
+    assert err.splitlines()[-1].endswith("resume.eqx: No space left on device")
+    assert run(*order)[0] == 0
+    check(tmp_path / "out", tiny)
+
+
 def test_pieces_that_always_fail_are_recorded_and_do_not_stop_the_rest(cluster, tmp_path):
     script = [sys.executable, "-W", "ignore", HERE / "always_failing.py", tmp_path / "out", cluster.address]
     ended = subprocess.run(
