@@ -6,18 +6,19 @@ Nothing here builds a POMDP or a network, so that a folder can be listed and tab
 import contextlib
 import dataclasses
 import hashlib
+import os
 import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from beliefscope.errors import require
+from beliefscope.errors import is_whole, require
 from beliefscope.measurement import MeasurementSpec
 from beliefscope.storage import Busy, Damaged, load_arrays, lock, read_record, write_record
-from beliefscope.study.piece import Piece, Run
+from beliefscope.study.piece import Kind, Piece, Run
 from beliefscope.study.results import as_csv, check_record, columns
 from beliefscope.study.study import FORMAT, Study
 
@@ -44,6 +45,7 @@ class StudyFolder:
             received=str(self.path),
             advice="name a folder that `beliefscope run` has made",
         )
+        self._check_no_links()
         description = read_record(file)
         require(
             description.get("format") == FORMAT,
@@ -69,6 +71,7 @@ class StudyFolder:
 
     def prepare(self, study: Study) -> None:
         """Write the study's description, unless the folder is another study's."""
+        self._check_no_links()
         file, described = self.path / "study.json", study.describe()
         if file.exists() and _is_damaged(file):
             self._move_aside("study.json", [file])
@@ -86,6 +89,17 @@ class StudyFolder:
             write_record(file, described)
             for cached in ("description", "runs"):
                 self.__dict__.pop(cached, None)
+
+    def _check_no_links(self) -> None:
+        """A link would lead out of a folder that may be a stranger's."""
+        for place, folders, files in os.walk(self.path):
+            for name in (*folders, *files):
+                require(
+                    not os.path.islink(os.path.join(place, name)),
+                    rule="no file or folder in a study's folder is a symbolic link",
+                    received=os.path.join(place, name),
+                    advice="put what it leads to in its place; the folder itself may be a link",
+                )
 
     def _check_none_is_lost(self, asked: set[str]) -> None:
         lost = [run for run in self.runs if run.id not in asked and (self.path / "runs" / run.id).exists()]
@@ -212,12 +226,15 @@ def _run(described: dict[str, Any]) -> Run:
 
 
 def _piece(run: str, label: str, given: dict[str, Any]) -> Piece:
+    kind, episode = given["kind"], given.get("episode")
+    if kind not in get_args(Kind) or not (is_whole(episode) or (episode is None and kind == "train")):
+        raise TypeError(f"a piece is a training, or a checkpoint's after so many episodes, not {kind!r} {episode!r}")
     measurement = MeasurementSpec(**given["measurement"]) if "measurement" in given else None
     return Piece(
-        kind=given["kind"],
+        kind=kind,
         run=run,
         label=label,
-        episode=given.get("episode"),
+        episode=episode,
         measurement=measurement,
         controls=given.get("controls", False),
     )
