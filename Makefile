@@ -1,14 +1,16 @@
 # `make demo` and `make test` set up what they need: a virtual environment in .venv, with the versions of constraints.txt.
 PYTHON ?= python3
 WORKERS ?= 2
+MINUTES ?= 60
 READY := .venv/.ready
 
-.PHONY: help demo test test-slow lint benchmark clean
+.PHONY: help demo test test-slow faults lint benchmark clean
 
 help:
 	@echo "make demo       train agents in a small T-Maze and write the report: minutes"
 	@echo "make test       lint, types and all tests but the slow ones"
 	@echo "make test-slow  the slow tests"
+	@echo "make faults     an hour of faults against small studies (MINUTES=60)"
 	@echo "make benchmark  how fast episodes and beliefs are computed here (training: see benchmarks/training.py)"
 	@echo "make clean      remove .venv"
 
@@ -21,6 +23,9 @@ test: $(READY) lint
 
 test-slow: $(READY)
 	.venv/bin/python -m pytest -n $(WORKERS) -m slow
+
+faults: $(READY)
+	.venv/bin/python tests/study/fault_suite.py --minutes $(MINUTES)
 
 lint: $(READY)
 	.venv/bin/ruff check .

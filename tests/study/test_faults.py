@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,19 @@ def test_a_disk_that_takes_little_at_a_time_or_is_slow_changes_nothing(fault, ta
     status, _, err = go(tmp_path / "out")
     assert status == 0, err
     assert StudyFolder(tmp_path / "out").csv() == table
+
+
+def test_a_short_hour_of_faults_loses_nothing():
+    suite = subprocess.run(
+        [sys.executable, Path(__file__).with_name("fault_suite.py"), "--rounds", "2"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert suite.returncode == 0, suite.stdout + suite.stderr
+    assert suite.stdout.splitlines()[-1].endswith(
+        "2 studies completed, 0 results lost, 0 results differing, 0 rude answers"
+    )
 
 
 def test_a_full_disk_stops_the_study_and_more_room_lets_it_go_on(table, tmp_path):

@@ -1,7 +1,8 @@
 """Makes writes fail in a process and in all it starts: this folder on PYTHONPATH, and FAULT="kind:number:file".
 
 From the number-th write on whose target's name begins with `file`: ENOSPC, EROFS or EIO is raised, or the write is
-`short` or comes with a `delay`. Only beliefscope's files are written as memoryviews.
+`short` or comes with a `delay`. Only beliefscope's files are written as memoryviews. With `clock`, after so many looks
+the clock jumps, an hour back and a day on by turns.
 """
 
 import errno
@@ -30,5 +31,16 @@ def _faulty(descriptor, content):
     raise OSError(number, os.strerror(number))
 
 
-if _kind != "none":
+_time, _looks = time.time, 0
+
+
+def _jumping():
+    global _looks
+    _looks += 1
+    return _time() + (0 if _looks <= int(_number) else 86400 if _looks % 2 else -3600)
+
+
+if _kind == "clock":
+    time.time = _jumping
+elif _kind != "none":
     os.write = _faulty
