@@ -37,6 +37,7 @@ def test_example_runs(path, tmp_path):
         assert promise in run.stdout
 
 
+@pytest.mark.slow
 def test_the_readmes_python_runs():
     readme = (Path(__file__).parent.parent / "README.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
