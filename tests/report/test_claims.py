@@ -8,19 +8,10 @@ import pytest
 from scipy import stats
 
 from beliefscope import read_study
-from beliefscope.report.claims import (
-    CELLS,
-    ENVIRONMENTS,
-    EPSILONS,
-    HIKE,
-    LONG,
-    MAZE,
-    STOCHASTIC,
-    VARYING,
-    ledger,
-)
+from beliefscope.report.claims import EPSILONS, ledger
 from beliefscope.report.correlations import Points, pearson
 from beliefscope.report.evidence import Evidence
+from beliefscope.report.printed import CELLS, ENVIRONMENTS, HIKE, LONG, MAZE, STOCHASTIC, VARYING
 from beliefscope.report.verdict import (
     as_text,
     ashman_d,

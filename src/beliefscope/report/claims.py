@@ -13,9 +13,9 @@ from scipy import stats
 from beliefscope.errors import is_real, require
 from beliefscope.report.correlations import pearson, rounded, spearman, trend_free
 from beliefscope.report.evidence import MIN_SEEDS, Curve, Evidence, Quantity, Series, all_points
+from beliefscope.report.irrelevant_claim import irrelevant
 from beliefscope.report.printed import (
     AGGREGATED,
-    CELLS,
     ENVIRONMENTS,
     HIKE,
     LONG,
@@ -25,9 +25,9 @@ from beliefscope.report.printed import (
     STOCHASTIC,
     VARYING,
 )
+from beliefscope.report.rules import LEARNERS, Optimum, enough_of, lstm_lowest, of_cells, without_verdict
 from beliefscope.report.statements import CLAIMS, REMARKS
 from beliefscope.report.verdict import (
-    Estimate,
     Part,
     Verdict,
     ashman_d,
@@ -36,9 +36,7 @@ from beliefscope.report.verdict import (
     judge,
     mean_interval,
     missing,
-    recorded,
     settled,
-    shown,
     tested,
     two_means,
 )
@@ -46,8 +44,6 @@ from beliefscope.report.verdict import (
 EPSILONS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _OPTIMUM = {MAZE: 4 * 0.98**50, LONG: 4 * 0.98**100}  # J* = 4 γ^L
 _BOTH: tuple[tuple[str, Quantity], ...] = (("J", "returns"), ("I", "bits"))
-_LEARNERS = ("GRU", "NBRC", "MGU")  # the cells that the paper does not say to fail
-Optimum = Mapping[str, float]
 Rule = Callable[[Evidence, Optimum], list[Part]]
 
 
@@ -69,40 +65,27 @@ def ledger(table: dict[str, list], *, optimum: Optimum | None = None) -> list[Ve
     return verdicts
 
 
-def _cells(evidence: Evidence, environment: str, part: str = "belief") -> dict[str, Series]:
-    return {cell: evidence.series(environment, cell, part) for cell in CELLS}
-
-
-def _enough(series: Mapping[str, Series]) -> bool:
-    return all(each.enough for each in series.values())
-
-
 def _rise(evidence: Evidence, optimum: Optimum) -> list[Part]:
     """Claim 1."""
     parts = []
     for environment in ENVIRONMENTS:
-        for cell, series in _cells(evidence, environment).items():
+        for cell, series in of_cells(evidence, environment).items():
             name = f"{environment}, {cell}"
             for symbol, what in _BOTH:
                 found = mean_interval(series.changes(what))
                 parts.append(tested(f"{name}: Δ{symbol}", found, sign=1, enough=series.enough))
             random = evidence.series(environment, cell, epsilon=1.0)
             extras = {"Δ(I/H(b))": series.changes("fraction"), "ΔI at ε = 1": random.changes("bits")}
-            parts += _shown({f"{name}: {extra}": mean_interval(values) for extra, values in extras.items()})
+            parts += without_verdict({f"{name}: {extra}": mean_interval(values) for extra, values in extras.items()})
     return parts
-
-
-def _shown(found: Mapping[str, Estimate]) -> list[Part]:
-    """Numbers without a verdict, where there are any."""
-    return [recorded(name, shown(each)) for name, each in found.items() if not math.isnan(each.value)]
 
 
 def _correlate(evidence: Evidence, optimum: Optimum) -> list[Part]:
     """Claim 2."""
     parts = []
     for environment in ENVIRONMENTS:
-        series = _cells(evidence, environment)
-        points, enough = all_points(series.values()), _enough(series)
+        series = of_cells(evidence, environment)
+        points, enough = all_points(series.values()), enough_of(series)
         for name, coefficient, printed in (("Pearson", pearson, PEARSON), ("Spearman", spearman, SPEARMAN)):
             if not len(points.run):
                 parts.append(missing(f"{environment}: {name}"))
@@ -113,19 +96,19 @@ def _correlate(evidence: Evidence, optimum: Optimum) -> list[Part]:
             known = not math.isnan(found.low)
             parts.append(part._replace(found=f"{part.found} (the paper's {paper} is {inside})") if known else part)
         if len(points.run):
-            parts += _shown({f"{environment}: trend-free Pearson": correlation_interval(trend_free(points))})
+            parts += without_verdict({f"{environment}: trend-free Pearson": correlation_interval(trend_free(points))})
     return parts
 
 
 def _as_in_maze(evidence: Evidence, environment: str) -> list[Part]:
     """Claims 3 and 7."""
-    series = _cells(evidence, environment)
+    series = of_cells(evidence, environment)
     parts = [
         _compared(series, cell, "LSTM", (symbol, what), environment=environment)
         for cell in ("NBRC", "BRC")
         for symbol, what in _BOTH
     ]
-    return [*parts, _lowest(series, f"{environment}: lowest mean final I"), *_agreement(series, environment)]
+    return [*parts, lstm_lowest(series, f"{environment}: lowest mean final I"), *_agreement(series, environment)]
 
 
 def _compared(
@@ -138,23 +121,12 @@ def _compared(
     return tested(f"{environment}: final {symbol}, {upper} − {lower}", found, sign=1, enough=enough)
 
 
-def _lowest(series: Mapping[str, Series], name: str) -> Part:
-    """Is LSTM's mean final information the lowest?"""
-    means = {cell: mean_interval(each.finals("bits")).value for cell, each in series.items()}
-    known = {cell: value for cell, value in means.items() if not math.isnan(value)}
-    if not known:
-        return missing(name)
-    found = ", ".join(f"{cell} {value:.4g}" for cell, value in known.items())
-    holds = len(known) == len(CELLS) and all(known["LSTM"] < value for cell, value in known.items() if cell != "LSTM")
-    return settled(name, found, holds=holds, enough=_enough(series))
-
-
 def _agreement(series: Mapping[str, Series], environment: str) -> list[Part]:
     """Do cells of higher return have more information, at each checkpoint?"""
     groups = list(zip(*(each.curves for each in series.values()), strict=False))
     found = mean_interval([_mean_rank_correlation(group) for group in groups])
     name = f"{environment}: mean rank correlation over cells"
-    return [tested(name, found, sign=1, enough=_enough(series))]
+    return [tested(name, found, sign=1, enough=enough_of(series))]
 
 
 def _mean_rank_correlation(curves: tuple[Curve, ...]) -> float:
@@ -183,14 +155,14 @@ def _least_information(evidence: Evidence, optimum: Optimum) -> list[Part]:
     """Claim 4."""
     parts = []
     for environment, share, bits in ((MAZE, 0.99, 5.0), (LONG, 0.99, 5.0), (STOCHASTIC, 0.95, 4.5)):
-        name, series = f"{environment}: least I of optimal points", _cells(evidence, environment)
+        name, series = f"{environment}: least I of optimal points", of_cells(evidence, environment)
         points = all_points(series.values())
         if environment not in optimum or not len(points.run):
             parts.append(missing(name))
             continue
         best = points.bits[points.returns >= share * optimum[environment]]
         least = float(best.min()) if len(best) else math.nan
-        found, enough = f"{least:.4g} of {len(best)} points", _enough(series) and len(best) >= 20
+        found, enough = f"{least:.4g} of {len(best)} points", enough_of(series) and len(best) >= 20
         parts.append(settled(name, found, holds=least >= bits - 0.25, enough=enough))
     return parts
 
@@ -202,20 +174,20 @@ def _tight(evidence: Evidence, optimum: Optimum) -> list[Part]:
         (MAZE, math.log2(102) - 0.4, math.log2(102) + 0.25),
         (LONG, 6.5, math.log2(202) + 0.25),
     ):
-        name, series = f"{environment}: greatest I", _cells(evidence, environment)
+        name, series = f"{environment}: greatest I", of_cells(evidence, environment)
         points = all_points(series.values())
         if not len(points.run):
             parts.append(missing(name))
             continue
         greatest = float(points.bits.max())
         found = f"{greatest:.4g} (allowed [{low:.4g}, {high:.4g}])"
-        parts.append(settled(name, found, holds=low <= greatest <= high, enough=_enough(series)))
+        parts.append(settled(name, found, holds=low <= greatest <= high, enough=enough_of(series)))
     return parts
 
 
 def _maze_100(evidence: Evidence, optimum: Optimum) -> list[Part]:
     """Claim 6."""
-    series = _cells(evidence, LONG)
+    series = of_cells(evidence, LONG)
     parts = [_compared(series, "NBRC", "GRU", ("J", "returns"), environment=LONG)]
     for symbol, what in _BOTH:
         late = {cell: [c.mean(what, c.episode >= 2000) for c in series[cell].curves] for cell in ("MGU", "BRC")}
@@ -224,13 +196,13 @@ def _maze_100(evidence: Evidence, optimum: Optimum) -> list[Part]:
         parts.append(tested(name, found, sign=1, enough=enough))
     whole = {cell: [c.mean("bits", c.episode >= 0) for c in series[cell].curves] for cell in ("GRU", "NBRC")}
     slower = {f"{LONG}: mean I over training, GRU − NBRC": difference_interval(whole["GRU"], whole["NBRC"])}
-    return [*parts, *_agreement(series, LONG), *_shown(slower)]
+    return [*parts, *_agreement(series, LONG), *without_verdict(slower)]
 
 
 def _two_groups(evidence: Evidence, optimum: Optimum) -> list[Part]:
     """Claim 8."""
-    series = _cells(evidence, HIKE)
-    points, enough = all_points(series.values()), _enough(series)
+    series = of_cells(evidence, HIKE)
+    points, enough = all_points(series.values()), enough_of(series)
     threshold = two_means(points.returns)
     names = (f"{HIKE}: Ashman's D", f"{HIKE}: mean J of the upper group", f"{HIKE}: I, upper − lower group")
     if math.isnan(threshold):
@@ -254,11 +226,11 @@ def _two_groups(evidence: Evidence, optimum: Optimum) -> list[Part]:
 
 def _varying(evidence: Evidence, optimum: Optimum) -> list[Part]:
     """Claim 9."""
-    series = _cells(evidence, VARYING)
+    series = of_cells(evidence, VARYING)
     parts = [
         _compared(series, better, worse, of, environment=VARYING)
         for worse in ("LSTM", "BRC")
-        for better in _LEARNERS
+        for better in LEARNERS
         for of in _BOTH
     ]
     points, name = all_points(series.values()), f"{VARYING}: J at 4.25–4.75 bits − J at 2.25–2.75 bits"
@@ -268,120 +240,8 @@ def _varying(evidence: Evidence, optimum: Optimum) -> list[Part]:
     jump, half = float(rich.mean() - poor.mean()), float(np.ptp(points.returns)) / 2
     return [
         *parts,
-        settled(name, f"{jump:.4g} (half the range: {half:.4g})", holds=jump > half, enough=_enough(series)),
+        settled(name, f"{jump:.4g} (half the range: {half:.4g})", holds=jump > half, enough=enough_of(series)),
     ]
-
-
-def _irrelevant(evidence: Evidence, optimum: Optimum) -> list[Part]:
-    """Claim 10."""
-    parts = []
-    for base in (MAZE, HIKE):
-        for size in (1, 4):
-            parts += _signs(evidence, base, size)
-        parts += _with_size(evidence, base, optimum)
-    for size in (1, 4):
-        parts += _slopes(evidence, f"{MAZE} + {size} irrelevant", optimum[MAZE])
-    return [*parts, *_four_irrelevant(evidence, optimum[MAZE])]
-
-
-def _signs(evidence: Evidence, base: str, size: int) -> list[Part]:
-    """Relevant information rises, irrelevant information falls; BRC in the T-Maze is the paper's exception."""
-    parts, environment = [], f"{base} + {size} irrelevant"
-    for cell in CELLS:
-        for part, sign in (("relevant", 1), ("irrelevant", -1)):
-            series = evidence.series(environment, cell, part)
-            found, name = mean_interval(series.changes("bits")), f"{environment}, {cell}: Δ{part} I"
-            excepted = base == MAZE and cell == "BRC" and (size == 4 or part == "irrelevant")
-            if not excepted:
-                parts.append(tested(name, found, sign=1 if sign == 1 else -1, enough=series.enough))
-            elif math.isnan(found.value):
-                parts.append(missing(name))
-            else:
-                moved = found.low > 0 if sign == 1 else found.high < 0
-                text = f"{shown(found)} (not to {'rise' if sign == 1 else 'fall'})"
-                parts.append(settled(name, text, holds=not moved, enough=series.enough))
-    return parts
-
-
-def _with_size(evidence: Evidence, base: str, optimum: Optimum) -> list[Part]:
-    """With more irrelevant variables the optimum comes later, and irrelevant information is higher."""
-    parts = []
-    for cell in CELLS:
-        few, many = (evidence.series(f"{base} + {size} irrelevant", cell, "irrelevant") for size in (1, 4))
-        enough, name = few.enough and many.enough, f"{base}, {cell}, d = 4 − d = 1"
-        found = difference_interval(many.finals("bits"), few.finals("bits"))
-        parts.append(tested(f"{name}: final irrelevant I", found, sign=1, enough=enough))
-        level = 0.95 * optimum[base] if base == MAZE else _near_best(few, many)
-        episodes = ([_reached(curve, level) for curve in each.curves] for each in (many, few))
-        later = difference_interval(*episodes)
-        if base == HIKE or cell in _LEARNERS:
-            parts.append(tested(f"{name}: episode of the optimum", later, sign=1, enough=enough))
-        else:
-            parts += _shown({f"{name}: episode of the optimum": later})
-    return parts
-
-
-def _near_best(*series: Series) -> float:
-    """95 % of the way from the mean return at the start to the best mean return of a checkpoint."""
-    start = np.mean([value for each in series for value in each.starts("returns")] or [math.nan])
-    means = []
-    for each in series:
-        points = all_points([each])
-        means += [points.returns[points.checkpoint == episode].mean() for episode in np.unique(points.checkpoint)]
-    return float(start + 0.95 * (max(means) - start)) if means else math.nan
-
-
-def _reached(curve: Curve, level: float) -> float:
-    """The first episode whose return is at least this; if there is none, one step of 100 past the last."""
-    if math.isnan(level):
-        return math.nan
-    there = curve.episode[curve.returns >= level]
-    return float(there[0]) if len(there) else float(curve.episode[-1]) + 100
-
-
-def _slopes(evidence: Evidence, environment: str, optimum: float) -> list[Part]:
-    """Bits per 1000 episodes, from the first checkpoint at the optimum on."""
-    parts = []
-    for cell in CELLS:
-        for part, sign in (("relevant", 1), ("irrelevant", -1)):
-            series = evidence.series(environment, cell, part)
-            slopes = [_slope(curve, curve.episode >= _reached(curve, 0.95 * optimum)) for curve in series.curves]
-            slopes = [slope for slope in slopes if not math.isnan(slope)]
-            name = f"{environment}, {cell}: slope of {part} I after the optimum"
-            found, enough = mean_interval(slopes), series.enough and len(slopes) >= MIN_SEEDS
-            if cell in _LEARNERS:
-                parts.append(tested(name, found, sign=1 if sign == 1 else -1, enough=enough))
-            else:
-                parts += _shown({name: found})
-    return parts
-
-
-def _slope(curve: Curve, kept: np.ndarray) -> float:
-    """By least squares; NaN with fewer than 10 checkpoints."""
-    if kept.sum() < 10:
-        return math.nan
-    return float(np.polyfit(curve.episode[kept] / 1000, curve.bits[kept], 1)[0])
-
-
-def _four_irrelevant(evidence: Evidence, optimum: float) -> list[Part]:
-    """The T-Maze with d = 4: irrelevant above relevant information, LSTM and BRC fail, LSTM's is the lowest."""
-    environment, parts = f"{MAZE} + 4 irrelevant", []
-    relevant, irrelevant = (_cells(evidence, environment, part) for part in ("relevant", "irrelevant"))
-    for cell in CELLS:
-        name = f"{environment}, {cell}: least irrelevant − relevant I of a checkpoint's means"
-        above, below = all_points([irrelevant[cell]]), all_points([relevant[cell]])
-        shared = np.intersect1d(above.checkpoint, below.checkpoint)
-        if not len(shared):
-            parts.append(missing(name))
-            continue
-        gaps = [above.bits[above.checkpoint == e].mean() - below.bits[below.checkpoint == e].mean() for e in shared]
-        least, enough = float(min(gaps)), relevant[cell].enough and irrelevant[cell].enough
-        parts.append(settled(name, f"{least:.4g}", holds=least > 0, enough=enough))
-    for cell in ("LSTM", "BRC"):
-        short = mean_interval([value - 0.9 * optimum for value in relevant[cell].finals("returns")])
-        name = f"{environment}, {cell}: final J − 0.9 J*"
-        parts.append(tested(name, short, sign=-1, enough=relevant[cell].enough))
-    return [*parts, _lowest(relevant, f"{environment}: lowest mean final relevant I")]
 
 
 def _generalise(evidence: Evidence, optimum: Optimum) -> list[Part]:
@@ -412,6 +272,6 @@ _RULES: tuple[Rule, ...] = (
     _stochastic,
     _two_groups,
     _varying,
-    _irrelevant,
+    irrelevant,
     _generalise,
 )
