@@ -23,6 +23,7 @@ from beliefscope.pomdp.interface import NO_ACTION
 from beliefscope.pomdp.rollout import discounted_return
 
 _CHUNK = 500  # episodes at a time, which bounds the memory whatever N is
+_CHUNKS_ON_GPU = 10  # side by side, where a step takes as long for one chunk
 
 
 def sample_pairs(
@@ -76,7 +77,10 @@ def _sample(
     replay: RecurrentAgent | None,
 ) -> Pairs:
     keys = jax.random.split(fast_key(key), chunks)
-    pairs = lax.map(lambda key_chunk: _sample_chunk(key_chunk, agent, pomdp, filter, epsilon, replay), keys)
+    at_once = None if jax.default_backend() == "cpu" else min(chunks, _CHUNKS_ON_GPU)
+    pairs = lax.map(
+        lambda key_chunk: _sample_chunk(key_chunk, agent, pomdp, filter, epsilon, replay), keys, batch_size=at_once
+    )
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), pairs)
 
 

@@ -1,8 +1,10 @@
-"""Is there a GPU for the workers? Asked without starting JAX on it, which would take its memory."""
+"""Is there a GPU for the workers, and how much of its memory has each? Settled before JAX starts and takes it."""
 
 import importlib.util
 import os
 from pathlib import Path
+
+_MEMORY = 0.75  # of a GPU, for all that share it together: JAX's own default for one process
 
 
 def has_gpu() -> bool:
@@ -10,3 +12,8 @@ def has_gpu() -> bool:
     chosen = os.environ.get("JAX_PLATFORMS", "")
     plugin = any(importlib.util.find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
     return plugin and chosen in ("", "cuda", "gpu", "cuda,cpu") and Path("/dev/nvidia0").exists()
+
+
+def take_share(share: float) -> None:
+    """This process takes no more of the GPU's memory than its share."""
+    os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(_MEMORY * share)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from beliefscope.errors import require
 from beliefscope.study.backends.interface import Message, Outcome, Ready
-from beliefscope.study.backends.worker import work
+from beliefscope.study.backends.worker import Place, work
 from beliefscope.study.device import has_gpu
 from beliefscope.study.piece import Piece
 from beliefscope.study.run_spec import RunSpec
@@ -36,14 +36,15 @@ class Local:
         """`workers` are by default as many as cores, or one on a GPU."""
         cores, self.in_batches = sorted(os.sched_getaffinity(0)), has_gpu()
         number = workers or (1 if self.in_batches else len(cores))
-        self._cores = [None if self.in_batches else cores[index % len(cores)] for index in range(number)]
+        gpu = [Place(gpu_share=1 / number)] * number
+        self._places = gpu if self.in_batches else [Place(cores[index % len(cores)]) for index in range(number)]
         self._workers: list[_Worker] = []
         self._deaths = 0
 
     def open(self, runs: Mapping[str, RunSpec], folder: Path, *, at_most: int) -> int:
         self._runs, self._folder = runs, folder
-        for core in self._cores[:at_most]:
-            self._workers.append(self._start(core))
+        for place in self._places[:at_most]:
+            self._workers.append(self._start(place))
         return len(self._workers)
 
     def idle(self) -> list[int]:
@@ -72,10 +73,10 @@ class Local:
             worker.process.join()
             worker.connection.close()
 
-    def _start(self, core: int | None) -> _Worker:
+    def _start(self, place: Place) -> _Worker:
         ours, theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("spawn")
-        process = context.Process(target=work, args=(theirs, self._runs, self._folder, core, os.getpid()))
+        process = context.Process(target=work, args=(theirs, self._runs, self._folder, place, os.getpid()))
         with _deaf_to_interrupts():  # which a worker inherits: the parent hears them, and ends it
             process.start()
         theirs.close()
@@ -103,7 +104,7 @@ class Local:
             advice="look at the memory, or try fewer --workers; what is finished is saved" if worker.ready else guard,
         )
         worker.connection.close()
-        self._workers[slot] = self._start(self._cores[slot])
+        self._workers[slot] = self._start(self._places[slot])
 
 
 @contextlib.contextmanager

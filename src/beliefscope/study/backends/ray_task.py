@@ -22,12 +22,10 @@ from beliefscope.study.backends.interface import Message, Outcome, Progress, Rea
 from beliefscope.study.backends.parcel import Changes, Parcel, needed, unpack
 from beliefscope.study.backends.seat import pin, seat
 from beliefscope.study.compiled import keep_compiled
-from beliefscope.study.device import has_gpu
+from beliefscope.study.device import has_gpu, take_share
 from beliefscope.study.piece import Piece
 from beliefscope.study.run_spec import RunSpec
 from beliefscope.study.work import attempt, do
-
-_MEMORY = 0.75  # of a GPU, for all its tasks together: JAX's own default for one process
 
 
 class Delivery(NamedTuple):
@@ -70,7 +68,7 @@ def _settle(number: int, share: float) -> None:
     """Before JAX starts its threads, or takes its memory."""
     os.environ["NPROC"] = "1"
     if share and has_gpu():
-        os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(_MEMORY * share)
+        take_share(share)
     else:
         jax.config.update("jax_platforms", "cpu")
         pin(number)
