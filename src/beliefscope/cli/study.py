@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
+import jax
 import tyro
 
 from beliefscope.agent.stored_spec import CELLS
@@ -57,6 +58,7 @@ class RunCommand(_Options):
     """Start at full scale without asking for confirmation."""
 
     def run(self) -> int:
+        jax.config.update("jax_platforms", "cpu")  # in this process: a GPU's memory is for the workers
         study = self.read()
         folder = self.out or Path("runs", f"{study.name.replace('/', '-')}-{self.scale}-{self.variant}")
         require(

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, PRNGKeyArray
-from scipy.special import logsumexp
 
 from beliefscope.errors import is_real, is_whole, require
 from beliefscope.information.check import checked_rows
@@ -82,7 +81,9 @@ def _log_posterior(
     """log p(the belief of this atom | its memory + σξ), the offsets of the atoms from it in units of σ."""
     # ‖ξ − offset‖² less ‖ξ‖², which is common to all atoms.
     log_joint = log_weights - (np.sum(offsets**2, axis=1) / 2 - draws @ offsets.T)
-    return logsumexp(log_joint[:, same], axis=1) - logsumexp(log_joint, axis=1)
+    # The atom itself is among `same`, and others exceed it by a normal number squared, halved: nothing underflows.
+    joint = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
+    return np.log(joint[:, same].sum(axis=1) / joint.sum(axis=1))
 
 
 def _checked_labels(labels: Any) -> Int[np.ndarray, " atoms"]:

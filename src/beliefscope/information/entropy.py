@@ -63,12 +63,13 @@ def row_labels(rows: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
     So the rows are rounded twice, the second time after multiplication by π, which moves every edge, and rows that
     meet in either rounding are one.
     """
-    rows = rows.astype(np.float64)
+    same = _labels_of_equal_rows(rows)
+    rows = rows[np.unique(same, return_index=True)[1]].astype(np.float64)  # few, where beliefs recur
     first, second = (_labels_of_equal_rows(_rounded(rows * factor)) for factor in (1.0, np.pi))
     num_first = int(first.max()) + 1
     num_nodes = num_first + int(second.max()) + 1
     meetings = coo_array((np.ones(len(rows)), (first, num_first + second)), shape=(num_nodes, num_nodes))
-    return connected_components(meetings, directed=False)[1][first]
+    return connected_components(meetings, directed=False)[1][first][same]
 
 
 def _labels_of_equal_rows(rows: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:

@@ -14,6 +14,9 @@ def has_gpu() -> bool:
     return plugin and chosen in ("", "cuda", "gpu", "cuda,cpu") and Path("/dev/nvidia0").exists()
 
 
-def take_share(share: float) -> None:
-    """This process takes no more of the GPU's memory than its share."""
-    os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(_MEMORY * share)
+def gpu_share(share: float) -> dict[str, str]:
+    """The environment of a process that takes no more of the GPU's memory than its share, and that as it needs it."""
+    return {
+        "XLA_PYTHON_CLIENT_MEM_FRACTION": str(_MEMORY * share),
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # whoever read the study may hold memory too
+    }

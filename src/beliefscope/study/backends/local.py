@@ -13,11 +13,13 @@ from pathlib import Path
 
 from beliefscope.errors import require
 from beliefscope.study.backends.interface import Message, Outcome, Ready
-from beliefscope.study.backends.worker import Place, work
-from beliefscope.study.device import has_gpu
+from beliefscope.study.backends.worker import work
+from beliefscope.study.device import gpu_share, has_gpu
 from beliefscope.study.piece import Piece
 from beliefscope.study.run_spec import RunSpec
 
+# NumPy would start as many threads as there are cores, in each worker.
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
 _MOST_DEATHS = 3  # of workers, one after the other, before the study is given up
 
 
@@ -36,15 +38,15 @@ class Local:
         """`workers` are by default as many as cores, or one on a GPU."""
         cores, self.in_batches = sorted(os.sched_getaffinity(0)), has_gpu()
         number = workers or (1 if self.in_batches else len(cores))
-        gpu = [Place(gpu_share=1 / number)] * number
-        self._places = gpu if self.in_batches else [Place(cores[index % len(cores)]) for index in range(number)]
+        self._cores = [set(cores) if self.in_batches else {cores[index % len(cores)]} for index in range(number)]
+        self._variables = {**_ONE_THREAD, **(gpu_share(1 / number) if self.in_batches else {})}
         self._workers: list[_Worker] = []
         self._deaths = 0
 
     def open(self, runs: Mapping[str, RunSpec], folder: Path, *, at_most: int) -> int:
         self._runs, self._folder = runs, folder
-        for place in self._places[:at_most]:
-            self._workers.append(self._start(place))
+        for cores in self._cores[:at_most]:
+            self._workers.append(self._start(cores))
         return len(self._workers)
 
     def idle(self) -> list[int]:
@@ -73,11 +75,12 @@ class Local:
             worker.process.join()
             worker.connection.close()
 
-    def _start(self, place: Place) -> _Worker:
+    def _start(self, cores: set[int]) -> _Worker:
         ours, theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("spawn")
-        process = context.Process(target=work, args=(theirs, self._runs, self._folder, place, os.getpid()))
-        with _deaf_to_interrupts():  # which a worker inherits: the parent hears them, and ends it
+        process = context.Process(target=work, args=(theirs, self._runs, self._folder, os.getpid()))
+        # All this a worker inherits, and needs before it imports anything: JAX and NumPy may start their threads then.
+        with _deaf_to_interrupts(), _on(cores), _environment(self._variables):
             process.start()
         theirs.close()
         return _Worker(process, ours)
@@ -104,11 +107,33 @@ class Local:
             advice="look at the memory, or try fewer --workers; what is finished is saved" if worker.ready else guard,
         )
         worker.connection.close()
-        self._workers[slot] = self._start(self._places[slot])
+        self._workers[slot] = self._start(self._cores[slot])
+
+
+@contextlib.contextmanager
+def _on(cores: set[int]) -> Iterator[None]:
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 @contextlib.contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
+    """The parent hears them, and ends its workers."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

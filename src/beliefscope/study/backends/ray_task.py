@@ -22,7 +22,7 @@ from beliefscope.study.backends.interface import Message, Outcome, Progress, Rea
 from beliefscope.study.backends.parcel import Changes, Parcel, needed, unpack
 from beliefscope.study.backends.seat import pin, seat
 from beliefscope.study.compiled import keep_compiled
-from beliefscope.study.device import has_gpu, take_share
+from beliefscope.study.device import gpu_share, has_gpu
 from beliefscope.study.piece import Piece
 from beliefscope.study.run_spec import RunSpec
 from beliefscope.study.work import attempt, do
@@ -68,7 +68,7 @@ def _settle(number: int, share: float) -> None:
     """Before JAX starts its threads, or takes its memory."""
     os.environ["NPROC"] = "1"
     if share and has_gpu():
-        take_share(share)
+        os.environ.update(gpu_share(share))
     else:
         jax.config.update("jax_platforms", "cpu")
         pin(number)
