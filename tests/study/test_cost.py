@@ -26,7 +26,7 @@ def test_both_parts_of_a_belief_are_fitted_and_every_epsilon():
 
 def test_asking_for_one_part_fits_one(tmp_path):
     study = one_run(tmp_path, 'pomdp = "t-maze"\nirrelevant = 1\n[measurement]\npart = "irrelevant"\n')
-    assert cost(study.runs).fits == 4 + 3 * 6
+    assert cost(study.runs).fits == 4 + 6
 
 
 @pytest.mark.parametrize("name", ["paper/generalisation", "paper/irrelevant-mountain-hike"])
@@ -90,6 +90,6 @@ def test_what_is_absurd_is_shown_to_be(tmp_path):
 
     trusted = "[measurement]\nestimators = ['trusted']\nnum_samples = "
     assert years(trusted + "10000000") == pytest.approx(100 * years(trusted + "1000000"), rel=0.1)  # all with all
-    assert years(f"[measurement]\nnum_samples = {10**9}\n") > 0.3
+    assert years(f"[measurement]\ncontrols = 'first-middle-last'\nnum_samples = {10**9}\n") > 0.3
     assert years(f"[training]\nhidden_size = {10**6}\n") > 10
     assert years(f"[training]\nevaluation_episodes = {10**9}\n") > 0.3

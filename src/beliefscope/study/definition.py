@@ -18,7 +18,7 @@
     part = "all"
     memories = ["hidden"]            # h; and "whole": (h, c) of the LSTM
     checkpoints = "all"              # or first-middle-last, last, or a list of episodes
-    controls = "first-middle-last"   # or none, all
+    controls = "first-middle-last"   # or last (as at the scale quick), none, all
     num_samples = 10000              # by scale, as num_particles and epochs
 
 What the file says holds at every scale. All that is wrong gets one sentence that begins with the file.

@@ -73,7 +73,7 @@ def measurements_of(table: dict[str, Any], *, learner: DRQN, pomdp: POMDP, scale
     )
     stored = list(range(0, learner.num_episodes + 1, learner.checkpoint_period))
     episodes = _episodes(given.get("checkpoints", "all"), stored)
-    controls = _controls(given.get("controls", "first-middle-last"), stored)
+    controls = _controls(given.get("controls", scale.controls), stored)
     specs = [
         MeasurementSpec(
             estimator=estimator,
@@ -111,5 +111,10 @@ def _episodes(asked: str | list[int], stored: list[int]) -> tuple[int, ...]:
 
 def _controls(asked: str, stored: list[int]) -> tuple[int, ...]:
     """Of what is stored, not of what is measured, or the same checkpoint would have controls in one study only."""
-    choices = {"first-middle-last": first_middle_last(stored), "none": (), "all": tuple(stored)}
+    choices = {
+        "first-middle-last": first_middle_last(stored),
+        "last": (stored[-1],),
+        "none": (),
+        "all": tuple(stored),
+    }
     return choices[one_of(asked, choices, what="controls")]
