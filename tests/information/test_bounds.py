@@ -17,7 +17,9 @@ RNG = np.random.default_rng(0)
 
 bits_of = jax.jit(lambda bound, scores: bound.bits(scores), static_argnums=0)
 gradient_of = jax.jit(lambda bound, *arguments: bound.gradient(*arguments), static_argnums=0)
-each_pair = jax.jit(jax.vmap(jax.value_and_grad(lambda critic, x, y: critic(x, y)), in_axes=(None, 0, 0)))
+each_pair = jax.jit(
+    jax.vmap(jax.value_and_grad(lambda critic, x, y: critic(x[None], y[None])[0]), in_axes=(None, 0, 0))
+)
 all_scores = jax.jit(score, static_argnames="chunk")
 
 

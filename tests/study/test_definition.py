@@ -140,7 +140,8 @@ def test_generalisation_measures_at_zero_what_the_five_studies_measure():
 
 def test_names_of_runs_depend_neither_on_the_order_of_keys_nor_on_the_name_of_the_scale(tmp_path):
     training = "[training]\nnum_episodes = 20\ncheckpoint_period = 10\nexploration_rate = 1\n"
-    measurement = "[measurement]\nnum_samples = 3000\nnum_particles = 7\nepochs = 3\nepsilons = [0, 1]\ncontrols = 'all'\n"
+    measurement = "[measurement]\nnum_samples = 3000\nnum_particles = 7\nepochs = 3\nepsilons = [0, 1]\n"
+    measurement += "controls = 'all'\n"
     first = 'cells = ["GRU"]\nseeds = [3]\n' + MAZE + training + measurement
     second = (
         "[measurement]\ncontrols = 'all'\nepsilons = [0.0, 1.0]\nepochs = 3\nnum_particles = 7\nnum_samples = 3000\n"
@@ -273,7 +274,7 @@ def test_runs_that_meet_are_measured_and_traced_for_both():
         (MAZE + "[measurement]\npart = 'some'", "part is 'all', 'relevant' or 'irrelevant', but got 'some'"),
         (MAZE + "[measurement]\ncheckpoints = 'first'", "checkpoints, unless a list of episodes, is 'all', "),
         (MAZE + "[measurement]\ncheckpoints = [0, 5]", "which are stored every 100 episodes, but got [5]"),
-        (MAZE + "[measurement]\ncontrols = 'no'", "controls is 'first-middle-last', 'last', 'none' or 'all', but got 'no'"),
+        (MAZE + "[measurement]\ncontrols = 'no'", "'first-middle-last', 'last', 'none' or 'all', but got 'no'"),
         (MAZE + "[measurement]\nestimators = ['trusted']\nepochs = 3", "epochs concerns the estimators"),
     ],
 )

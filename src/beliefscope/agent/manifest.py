@@ -50,8 +50,9 @@ def _version(package: str) -> str | None:
 
 
 def _revision() -> str | None:
-    """The commit of a checkout of beliefscope, None for an installed package."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    """The commit of a checkout of beliefscope, `+changes` if it was changed since; None for an installed package."""
+    place = ["git", "-C", str(Path(__file__).parent)]
+    command = [*place, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):

@@ -1,13 +1,19 @@
 """The functions T_φ that neural estimators fit: a vector critic, and a deep-set critic for beliefs given as particles.
 
-A critic reads one pair; batches are the caller's. Both end in a network of two hidden layers of 256 units (appendix E).
+A critic reads a batch of pairs. Both end in a network of two hidden layers of 256 units (appendix E).
 Weights start as PyTorch's do: uniform in ±1/√inputs.
 """
+
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
+
+_MEMBERS_AT_ONCE = 1000  # on CPU: what is computed of so many stays in its cache
+_SETS_AT_ONCE = 1024  # on GPU, where a batch is one step, and more may not fit in its memory
 
 
 class Layers(eqx.Module):
@@ -31,10 +37,14 @@ class Layers(eqx.Module):
             x = jax.nn.relu(x @ weights + bias)
         return x
 
-    def sum(self, x: Float[Array, "*batch members inputs"]) -> Float[Array, "*batch outputs"]:
+    def sum(self, x: Float[Array, "sets members inputs"]) -> Float[Array, "sets outputs"]:
         """The sum over the members of each set. The last layer is linear, so that it may read the sum instead."""
-        number = x.shape[-2]
-        hidden = jnp.einsum("m,...mh->...h", jnp.ones(number), self.hidden(x))  # on CPU faster than jnp.sum
+
+        def summed(members: Float[Array, "members inputs"]) -> Float[Array, " hidden"]:
+            return jnp.ones(len(members)) @ self.hidden(members)  # on CPU faster than jnp.sum
+
+        number = x.shape[1]
+        hidden = _for_each_set(summed, x)
         return hidden @ self.weights[-1] + number * self.biases[-1]
 
 
@@ -63,11 +73,11 @@ class SetCritic(eqx.Module):
         self.rho = Layers(key_rho, (16, 16))
         self.mu = VectorCritic(key_mu, x_size, 16)
 
-    def __call__(self, x: Float[Array, "*batch x"], y: Float[Array, "*batch particles y"]) -> Float[Array, "*batch"]:
+    def __call__(self, x: Float[Array, "n x"], y: Float[Array, "n particles y"]) -> Float[Array, " n"]:
         return self.mu(x, self.embed(y))
 
-    def embed(self, y: Float[Array, "*batch particles y"]) -> Float[Array, "*batch 16"]:
-        """What stands for a set."""
+    def embed(self, y: Float[Array, "n particles y"]) -> Float[Array, "n 16"]:
+        """What stands for each set."""
         return self.rho(self.psi.sum(y))
 
 
@@ -78,6 +88,16 @@ def critic_for(key: PRNGKeyArray, x: Float[Array, "n x"], y: Float[Array, "n *se
     """The critic that reads these samples."""
     kind = VectorCritic if y.ndim == 2 else SetCritic
     return kind(key, x.shape[-1], y.shape[-1])
+
+
+def _for_each_set(
+    function: Callable[[Array], Array], sets: Float[Array, "sets members inputs"]
+) -> Float[Array, "sets outputs"]:
+    if jax.default_backend() == "cpu":  # computed again in the backward pass, rather than kept and fetched
+        return lax.map(jax.checkpoint(function), sets, batch_size=max(1, _MEMBERS_AT_ONCE // sets.shape[1]))
+    if len(sets) <= _SETS_AT_ONCE:
+        return jax.vmap(function)(sets)
+    return lax.map(function, sets, batch_size=_SETS_AT_ONCE)
 
 
 def _uniform(key: PRNGKeyArray, shape: tuple[int, ...], inputs: int) -> Array:

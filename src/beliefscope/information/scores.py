@@ -24,17 +24,16 @@ class Scores(NamedTuple):
 
 
 def score(critic: Critic, samples: Samples, shuffles: Int[Array, "shuffles n"], *, chunk: int = 1000) -> Scores:
-    """The scores, computed `chunk` pairs at a time, so that a batch of large sets fits in memory."""
-    critic, samples = _embedded(critic, samples, chunk)
+    """The scores, computed `chunk` pairs at a time."""
+    critic, samples = _embedded(critic, samples)
     product = lax.map(lambda order: _scores(critic, samples._replace(y=samples.y[order]), chunk), shuffles)
     return Scores(_scores(critic, samples, chunk), product)
 
 
-def _embedded(critic: Critic, samples: Samples, chunk: int) -> tuple[VectorCritic, Samples]:
+def _embedded(critic: Critic, samples: Samples) -> tuple[VectorCritic, Samples]:
     """Each set is read once, whatever the number of shuffles."""
     if isinstance(critic, SetCritic):
-        embedded = lax.map(critic.embed, samples.y, batch_size=min(chunk, len(samples.y)))
-        return critic.mu, samples._replace(y=embedded)
+        return critic.mu, samples._replace(y=critic.embed(samples.y))
     return critic, samples
 
 

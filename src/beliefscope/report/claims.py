@@ -162,7 +162,8 @@ def _least_information(evidence: Evidence, optimum: Optimum) -> list[Part]:
             continue
         best = points.bits[points.returns >= share * optimum[environment]]
         least = float(best.min()) if len(best) else math.nan
-        found, enough = f"{least:.4g} of {len(best)} points", enough_of(series) and len(best) >= 20
+        found = f"{least:.4g}; {np.sum(best < bits - 0.25)} of {len(best)} points under {bits - 0.25:g}"
+        enough = enough_of(series) and len(best) >= 20
         parts.append(settled(name, found, holds=least >= bits - 0.25, enough=enough))
     return parts
 
@@ -180,7 +181,7 @@ def _tight(evidence: Evidence, optimum: Optimum) -> list[Part]:
             parts.append(missing(name))
             continue
         greatest = float(points.bits.max())
-        found = f"{greatest:.4g} (allowed [{low:.4g}, {high:.4g}])"
+        found = f"{greatest:.4f} (allowed [{low:.4f}, {high:.4f}])"
         parts.append(settled(name, found, holds=low <= greatest <= high, enough=enough_of(series)))
     return parts
 

@@ -1,9 +1,14 @@
-"""From a study's folder to its report: `report.html` and `figures/` in the same folder."""
+"""From a study's folder to its report: `report.html`, `correlations.csv` and `figures/` in the same folder."""
 
+import csv
+import io
+import math
+from collections.abc import Iterable
 from pathlib import Path
 
 from beliefscope.report.page import page
 from beliefscope.report.results import Results, read_results
+from beliefscope.report.tables import Correlated, correlations
 from beliefscope.report.viewer import StoredTrace
 from beliefscope.storage import load_arrays, write_atomic
 from beliefscope.study import StudyFolder
@@ -17,9 +22,25 @@ def write_report(folder: str | Path) -> Path:
     results = read_results(stored)
     traces = _traces(stored, results)
     figures = write_figures(results, stored.path / "figures")
+    write_atomic(stored.path / "correlations.csv", _as_csv(correlations(results)).encode())
     path = stored.path / "report.html"
     write_atomic(path, page(results, traces=traces, figures=figures).encode())
     return path
+
+
+def _as_csv(rows: Iterable[Correlated]) -> str:
+    """A line for each row: every coefficient with the ends of its interval, and the paper's."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    about, measured = ("environment", "instrument", "cell"), ("pearson", "spearman", "trend_free", "partial")
+    printed = ("pearson_printed", "spearman_printed")
+    writer.writerow([*about, *(f"{name}{end}" for name in measured for end in ("", "_low", "_high")), *printed])
+    for row in rows:
+        found = [getattr(row, name) for name in measured]
+        numbers = [number for each in found for number in (each.value, each.low, each.high)]
+        shown = ["" if math.isnan(number) else f"{number:.4f}" for number in numbers]
+        writer.writerow([*(getattr(row, name) for name in about), *shown, *(getattr(row, name) for name in printed)])
+    return text.getvalue()
 
 
 def _traces(stored: StudyFolder, results: Results) -> list[StoredTrace]:
