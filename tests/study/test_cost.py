@@ -4,6 +4,7 @@ import pytest
 
 from beliefscope.study.cost import cost, seconds, show
 from beliefscope.study.definition import read_study
+from beliefscope.study.machines import H200
 from beliefscope.study.scales import ScaleName
 
 
@@ -46,6 +47,12 @@ def test_seconds_are_of_the_order_that_was_measured(tmp_path):
     assert 20 < seconds(plain, study.runs[0]) < 40
 
 
+def test_minutes_on_a_gpu_are_of_the_order_that_was_measured():
+    # docs/benchmarks.md: 9 and 5 minutes, each with four seeds of a cell as one batch.
+    text, code = (read_study("paper/tmaze-50", scale="full", variant=variant) for variant in ("text", "code"))
+    assert 6 * 60 < cost(code.runs, H200).seconds < cost(text.runs, H200).seconds < 15 * 60
+
+
 def test_particles_cost_more_and_trusted_has_a_price_of_its_own(tmp_path):
     def price(text):
         return cost(one_run(tmp_path, text).runs).seconds
@@ -58,12 +65,13 @@ def test_particles_cost_more_and_trusted_has_a_price_of_its_own(tmp_path):
 def test_what_would_run_is_shown_in_a_few_lines():
     lines = show(read_study("paper", scale="full")).splitlines()
     assert lines[0].startswith("paper, full, text: ")
-    assert len(lines) == 2 + 1 + 9 + 2
+    assert len(lines) == 2 + 1 + 9 + 3
     assert max(map(len, lines)) <= 120
     assert "T-Maze, L = 50 + 4 irrelevant" in lines[9]
     assert "all five      4     5,000           51  2,760" in lines[9]
-    assert lines[-1].startswith("180 runs, 25,860 fits on 306,000,000 pairs, 135 traces: about ")
-    assert lines[-1].endswith(" days on two")
+    assert lines[-2] == "180 runs, 25,860 fits on 306,000,000 pairs, 135 traces:"
+    assert " days on two, about " in lines[-1]
+    assert lines[-1].endswith(" hours on an H200 with --workers 10")
 
 
 def test_a_small_study_is_shown_in_minutes(tmp_path):

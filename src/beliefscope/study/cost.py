@@ -1,7 +1,6 @@
-"""What a study costs: how much there is to train and to measure, and about how long that takes on one core of a CPU.
+"""What a study costs: how much there is to train and to measure, and about how long that takes.
 
-The seconds are orders of magnitude, from the measurements of docs/benchmarks.md: good for deciding what to start, and
-for a progress bar. A GPU is faster, most of all with particle sets.
+The seconds are orders of magnitude: good for deciding what to start, and for a progress bar.
 """
 
 from collections.abc import Iterable
@@ -11,24 +10,13 @@ from beliefscope.agent import DRQN
 from beliefscope.agent.stored_spec import CELLS
 from beliefscope.measurement import MeasurementSpec
 from beliefscope.pomdp import POMDP, Finite, Irrelevant
+from beliefscope.study.machines import CORE, H200, Machine
 from beliefscope.study.piece import Piece
 from beliefscope.study.run_spec import RunSpec
 from beliefscope.study.study import Study
 
-# Seconds on one core. A gradient step is one of the paper's (32 histories, 2 layers of 32), per step of the horizon.
-GRADIENT_STEP = {"LSTM": 3.8e-5, "GRU": 3.9e-5, "BRC": 2.1e-5, "NBRC": 2.8e-5, "MGU": 3.9e-5}
-TRAINING_START = 11.0  # compilation
-MEASURE_START = 2.5  # compilation that each checkpoint needs anew, and what is computed besides
-CONTROLS_START = 12.0  # the same for the controls, with the decoders
-PAIR_STEP = 2.3e-6  # to play and to filter exactly, per pair and step of the horizon
-PARTICLE_STEP = 5e-8  # to filter with particles, per pair, step and particle
-VECTOR_EPOCH = 1e-5  # of MINE, per pair and epoch
-PARTICLE_EPOCH = 1e-6  # of MINE on sets, per pair, epoch and particle
-TRUSTED_PAIR = 4.5e-3  # per pair, of up to TRUSTED_PAIRS; more are each compared with more others
-TRUSTED_PAIRS = 10_000
 CRITIC_INPUTS = 400  # the size of a memory that takes an estimator as long to read as all else it does
-TRACE = 3.0
-
+TRUSTED_PAIRS = 10_000  # `trusted` takes longer for each pair beyond, which is compared with more others
 CONTROL_FITS = 6
 
 
@@ -39,26 +27,26 @@ class Cost(NamedTuple):
     fits: int  # of estimators: one for each checkpoint, ε, estimator and part of the belief, and its controls
     pairs: int  # of memory and belief, sampled for them
     traces: int
-    seconds: float  # on one core
+    seconds: float
 
 
-def cost(runs: Iterable[RunSpec]) -> Cost:
-    """Of all these runs together; `cost(study.runs)` is that of a study."""
+def cost(runs: Iterable[RunSpec], machine: Machine = CORE) -> Cost:
+    """Of all these runs together; `cost(study.runs)` is that of a study on one core."""
     runs = list(runs)
     return Cost(
         runs=len(runs),
         fits=sum(_fits(run) for run in runs),
         pairs=sum(len(each.episodes) * each.spec.num_rows for run in runs for each in run.measurements),
         traces=sum(len(run.traces) for run in runs),
-        seconds=sum(_run_seconds(run) for run in runs),
+        seconds=_training_seconds(runs, machine) + sum(_looking_seconds(run, machine) for run in runs),
     )
 
 
 def seconds(piece: Piece, run: RunSpec) -> float:
     """About how long a piece of this run takes on one core."""
     if piece.measurement is not None:
-        return _measure_seconds(run, piece.measurement, controls=piece.controls)
-    return _train_seconds(run) if piece.kind == "train" else TRACE
+        return _measure_seconds(run, piece.measurement, CORE, controls=piece.controls)
+    return _train_seconds(run, CORE) if piece.kind == "train" else CORE.trace
 
 
 def show(study: Study) -> str:
@@ -76,7 +64,8 @@ def show(study: Study) -> str:
     title += f": {study.description}" if study.description else ""
     counts = f"{_count(total.runs, 'run')}, {_count(total.fits, 'fit')} on {_count(total.pairs, 'pair')}"
     times = f"about {duration(total.seconds)} on one core, {duration(total.seconds / 2)} on two"
-    return "\n".join([title, "", *lines, "", f"{counts}, {_count(total.traces, 'trace')}: {times}"])
+    gpu = f"about {duration(cost(study.runs, H200).seconds)} on an H200 with --workers 10"
+    return "\n".join([title, "", *lines, "", f"{counts}, {_count(total.traces, 'trace')}:", f"{times}, {gpu}"])
 
 
 def _row(runs: list[RunSpec]) -> tuple[str, ...]:
@@ -94,20 +83,27 @@ def _row(runs: list[RunSpec]) -> tuple[str, ...]:
     )
 
 
-def _run_seconds(run: RunSpec) -> float:
+def _looking_seconds(run: RunSpec, machine: Machine) -> float:
+    """To measure and to trace."""
     measured = 0.0
     for each in run.measurements:
-        plain, thorough = (_measure_seconds(run, each.spec, controls=controls) for controls in (False, True))
+        plain, thorough = (_measure_seconds(run, each.spec, machine, controls=controls) for controls in (False, True))
         measured += (len(each.episodes) - len(each.controls)) * plain + len(each.controls) * thorough
-    return _train_seconds(run) + measured + TRACE * len(run.traces)
+    return measured + machine.trace * len(run.traces)
 
 
-def _train_seconds(run: RunSpec) -> float:
+def _training_seconds(runs: Iterable[RunSpec], machine: Machine) -> float:
+    alike = {(run.environment, run.training.learner, machine.seeds_at_once or run.training.seed): run for run in runs}
+    return sum(_train_seconds(run, machine) for run in alike.values())
+
+
+def _train_seconds(run: RunSpec, machine: Machine) -> float:
     learner, horizon = run.training.learner, run.training.pomdp.horizon
-    step = GRADIENT_STEP.get(learner.cell.__name__, GRADIENT_STEP["GRU"]) * learner.batch_size / 32
+    steps = machine.gradient_step
+    step = steps.get(learner.cell.__name__, steps["GRU"]) * learner.batch_size / 32
     learn = learner.num_episodes * learner.gradient_steps * horizon * step
-    evaluate = learner.num_episodes / learner.evaluation_period * learner.evaluation_episodes * horizon * PAIR_STEP
-    return TRAINING_START + (learn + evaluate) * _network_size(learner)
+    evaluations = learner.num_episodes / learner.evaluation_period * learner.evaluation_episodes
+    return machine.training_start + (learn + evaluations * horizon * machine.pair_step) * _network_size(learner)
 
 
 def _network_size(learner: DRQN) -> float:
@@ -116,23 +112,24 @@ def _network_size(learner: DRQN) -> float:
     return learner.num_layers / 2 * (1 + width + width**2) / 3
 
 
-def _measure_seconds(run: RunSpec, spec: MeasurementSpec, *, controls: bool) -> float:
+def _measure_seconds(run: RunSpec, spec: MeasurementSpec, machine: Machine, *, controls: bool) -> float:
     pomdp, learner = run.training.pomdp, run.training.learner
     particles = spec.num_particles if _has_particles(pomdp) else 0
-    pair_step = PAIR_STEP * max(1.0, _network_size(learner)) + PARTICLE_STEP * particles
+    pair_step = machine.pair_step * max(1.0, _network_size(learner)) + machine.particle_step * particles
     pairs = spec.num_rows * pomdp.horizon * pair_step
-    fits = sum(_fit_seconds(spec, particles if part == "relevant" else 0) for part in _parts(pomdp, spec))
+    parts = _parts(pomdp, spec)
+    fits = sum(_fit_seconds(spec, particles if part == "relevant" else 0, machine) for part in parts)
     fits *= max(1.0, learner.num_layers * learner.hidden_size / CRITIC_INPUTS)
     if controls:
         fits *= 1 + CONTROL_FITS
-    return MEASURE_START + CONTROLS_START * controls + pairs + fits
+    return machine.measure_start + machine.controls_start * controls + pairs + fits
 
 
-def _fit_seconds(spec: MeasurementSpec, particles: int) -> float:
+def _fit_seconds(spec: MeasurementSpec, particles: int, machine: Machine) -> float:
     if spec.estimator == "trusted":
-        return spec.num_samples * TRUSTED_PAIR * max(1.0, spec.num_samples / TRUSTED_PAIRS)
+        return spec.num_samples * machine.trusted_pair * max(1.0, spec.num_samples / TRUSTED_PAIRS)
     assert spec.num_epochs is not None
-    return spec.num_epochs * spec.num_samples * (VECTOR_EPOCH + PARTICLE_EPOCH * particles)
+    return spec.num_epochs * spec.num_samples * (machine.vector_epoch + machine.particle_epoch * particles)
 
 
 def _fits(run: RunSpec) -> int:
