@@ -1,5 +1,6 @@
 """The page as a document: names stay names, nothing is loaded, what is missing is said, and it stays small."""
 
+import csv
 import json
 import re
 from html.parser import HTMLParser
@@ -12,6 +13,7 @@ from beliefscope.report import write_report
 from beliefscope.report.page import page, what_is_missing
 from beliefscope.report.printed import ENVIRONMENTS
 from beliefscope.report.results import read_results
+from beliefscope.report.tables import correlations
 from beliefscope.report.viewer import StoredTrace
 
 ATTACKS = ("<script>alert(1)</script>", "</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>')
@@ -165,6 +167,19 @@ def test_the_report_lies_in_the_studys_folder_beside_its_figures(tmp_path):
     assert all(name in words(Parsed(path.read_text())) for name in names)
     first = path.read_bytes()
     assert write_report(str(stored.path)).read_bytes() == first
+
+
+def test_the_correlations_lie_there_as_csv_with_the_papers(tmp_path):
+    stored = stored_study(tmp_path)
+    for run in stored.runs:
+        finish(stored, run)
+    write_report(stored.path)
+    rows = list(csv.DictReader((stored.path / "correlations.csv").read_text().splitlines()))
+    assert [row["cell"] for row in rows] == ["all cells", "GRU", "BRC"]
+    (found,) = (row for row in correlations(read_results(stored)) if row.cell == "all cells")
+    assert float(rows[0]["pearson"]) == pytest.approx(found.pearson.value, abs=1e-4)
+    assert float(rows[0]["spearman_high"]) == pytest.approx(found.spearman.high, abs=1e-4)
+    assert rows[1]["pearson_low"] == rows[0]["pearson_printed"] == ""  # two runs give no interval; not in the paper
 
 
 def test_the_scatter_says_both_coefficients():

@@ -1,6 +1,7 @@
 """What backends are made of, without a cluster: the choice, files that travel, seats on a node."""
 
 import importlib.util
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from beliefscope import StudyFolder
 from beliefscope.storage import Busy, write_atomic
+from beliefscope.study.backends import local
 from beliefscope.study.backends.choose import choose
 from beliefscope.study.backends.parcel import Changes, needed, unpack
 from beliefscope.study.backends.seat import seat
@@ -41,6 +43,32 @@ def test_the_local_backend_does_not_import_ray():
     code = "import sys; from beliefscope.study.backends.choose import choose; from beliefscope import run_study; "
     code += "choose('local', address=None, workers=1); sys.exit('ray' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_worker_is_born_on_one_core_with_one_thread_for_numpy_and_its_parent_stays_as_it_was(monkeypatch):
+    born, before = [], (os.sched_getaffinity(0), dict(os.environ))
+    core = min(before[0])
+
+    def started(process):
+        code = "import os; print(os.sched_getaffinity(0), os.environ['OPENBLAS_NUM_THREADS'])"
+        born.append(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+    monkeypatch.setattr(multiprocessing.get_context("spawn").Process, "start", started)
+    monkeypatch.setattr(local, "has_gpu", lambda: False)
+    local.Local(1).open({}, Path(), at_most=1)
+    assert born == [f"{{{core}}} 1\n"]
+    assert (os.sched_getaffinity(0), dict(os.environ)) == before
+
+
+def test_workers_on_one_gpu_share_its_memory(monkeypatch):
+    environments = []
+    monkeypatch.setattr(
+        multiprocessing.get_context("spawn").Process, "start", lambda _: environments.append(dict(os.environ))
+    )
+    monkeypatch.setattr(local, "has_gpu", lambda: True)
+    assert local.Local(None).open({}, Path(), at_most=9) == 1
+    assert local.Local(3).open({}, Path(), at_most=9) == 3
+    assert [each["XLA_PYTHON_CLIENT_MEM_FRACTION"] for each in environments] == ["0.75"] + 3 * ["0.25"]
 
 
 @pytest.mark.slow
