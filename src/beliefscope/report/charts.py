@@ -28,6 +28,7 @@ from beliefscope.report.results import Band, Curve, Panel, Results, are_pair, ba
 from beliefscope.report.returns import ReturnAxis, return_axis
 from beliefscope.report.tables import points
 
+_FEW = 12  # checkpoints, of which each gets a mark
 # What may be laid over the information's axis: the column, its name, its dash.
 OVERLAYS = {
     "entropy": ("H(b): the belief's entropy", "dash"),
@@ -127,7 +128,8 @@ def _overlays(results: Results, panel: Panel, cell: str, curves: tuple[Curve, ..
         if len(each.mean):
             line = {"color": _colour(results, cell), "dash": dash, "width": 1.5}
             hover = f"{called(cell)}, {name}: %{{y:.2f}} bits<extra></extra>"
-            style = {"mode": "lines+markers", "marker": {"size": 5, "symbol": "diamond-open"}}
+            mode = "lines+markers" if len(each.mean) <= _FEW else "lines"  # controls may be a single point
+            style = {"mode": mode, "marker": {"size": 5, "symbol": "diamond-open"}}
             found.append(drawn(each.episode, each.mean, kind, cell, line, hover, visible=kind == "entropy") | style)
     return found
 
