@@ -14,7 +14,7 @@ from beliefscope.agent.manifest import write_manifest
 from beliefscope.cli import main
 from beliefscope.storage import Damaged, read_lines, read_record, write_lines, write_record
 from beliefscope.study.folder import count_states
-from beliefscope.study.run import missing, run_study
+from beliefscope.study.run import missing, restore_descriptions, run_study
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +172,15 @@ def test_a_description_edited_by_hand_stops_its_run_alone_and_its_repair_lets_th
     assert status == 0
     assert "4 done" in out
     assert study.csv() == whole.csv()
+
+
+def test_a_run_that_was_begun_and_lost_its_description_gets_it_back(tmp_path):
+    study = read_study(definition(tmp_path))
+    begun, other = (tmp_path / "runs" / run.id for run in study.runs)
+    begun.mkdir(parents=True)
+    restore_descriptions(study, tmp_path)
+    assert (begun / "spec.json").read_text() == study.runs[0].training.canonical_json()
+    assert not other.exists()
 
 
 def test_only_some_pieces_with_the_trainings_they_need(whole, tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from beliefscope.agent.manifest import write_manifest
 from beliefscope.errors import is_whole, require
-from beliefscope.storage import write_record
+from beliefscope.storage import write_atomic, write_record
 from beliefscope.study.backends.choose import choose
 from beliefscope.study.backends.interface import Backend, Message, Note, Outcome, Progress, Ready
 from beliefscope.study.cost import seconds
@@ -40,6 +40,7 @@ def run_study(
     stored = StudyFolder(folder)
     with contextlib.closing(choose(backend, address=address, workers=workers)) as chosen:
         stored.prepare(study)
+        restore_descriptions(study, stored.path)
         for damaged in stored.set_aside_damaged():
             print(f"set aside, to be made again: {damaged.path}, since {damaged.why}", flush=True)
         _Run(study, stored, only).go(chosen)
@@ -71,6 +72,14 @@ def _check(study: Study, workers: int | None, only: Sequence[str]) -> None:
         received=list(only),
         advice="`beliefscope show STUDY` prints the environments and cells",
     )
+
+
+def restore_descriptions(study: Study, folder: Path) -> None:
+    """Write the spec.json of runs that were begun and have lost it."""
+    for run in study.runs:
+        file = folder / "runs" / run.id / "spec.json"
+        if file.parent.exists() and not file.exists():
+            write_atomic(file, run.training.canonical_json().encode())
 
 
 def missing(stored: StudyFolder, only: Sequence[str] = ()) -> list[Piece]:
