@@ -21,8 +21,10 @@ demo: $(READY)
 test: $(READY) lint
 	.venv/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
 
+# Those with a cluster come last, by themselves: it has processes enough for two cores.
 test-slow: $(READY)
-	.venv/bin/python -m pytest -n $(WORKERS) -m slow
+	.venv/bin/python -m pytest -n $(WORKERS) -m slow --ignore tests/study/test_ray.py
+	.venv/bin/python -m pytest tests/study/test_ray.py
 
 faults: $(READY)
 	.venv/bin/python tests/study/fault_suite.py --minutes $(MINUTES)

@@ -1,72 +1,81 @@
 """Studies on a Ray cluster of two nodes, real ones on this machine: the same table, whatever is lost on the way."""
 
-import importlib.util
+import contextlib
+import itertools
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from study.processes import end, users
 from study.tiny import TOML, beliefscope, definition, run
 
 from beliefscope import StudyFolder, read_study
 from beliefscope.storage import lock, read_lines
 from beliefscope.study.folder import count_states
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'beliefscope[ray]'"
-    ),
-]
+pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
-LONGER = TOML.replace("num_episodes = 20", "num_episodes = 200").replace("epochs = 2", "epochs = 300")
+LONGER = TOML.replace("num_episodes = 20", "num_episodes = 300").replace("epochs = 2", "epochs = 50")
 XLA = str(HERE.parents[1] / ".pytest_cache" / "xla")
 
 
 class Cluster:
     """What cluster.py started."""
 
-    def __init__(self, process: subprocess.Popen[str], place: Path):
-        self._process, self._place = process, place
+    def __init__(self, process: subprocess.Popen[str]):
+        self._process = process
         self.address = self._answer()
+        assert self.address, "the cluster did not start"
 
     def obey(self, order: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{order}\n")
         self._process.stdin.flush()
-        assert self._answer() == "obeyed"
-
-    def is_fitting(self, since: float) -> bool:
-        """Has a task taken up a measurement after that time?"""
-        taken = self._place.glob(f"beliefscope-{os.getuid()}/*/locks/measure-*")
-        return any(file.stat().st_mtime > since for file in taken)
+        assert self._answer() == "obeyed", order
 
     def _answer(self) -> str:
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
 
 
+@contextlib.contextmanager
+def ray_settings() -> Iterator[tuple[Path, dict[str, str]]]:
+    """A folder of Ray's own and the settings that say so. What still runs there at the end is killed."""
+    place = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # sockets have short names
+    settings = {"RAY_TMPDIR": str(place), "TMPDIR": str(place), "RAY_USAGE_STATS_ENABLED": "0"}
+    settings["RAY_worker_niceness"] = "0"  # beside other work, tasks with Ray's 15 would starve
+    try:
+        yield place, settings
+    finally:
+        end(users(place))
+        shutil.rmtree(place, ignore_errors=True)
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    place = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # sockets have short names
-    settings = {"RAY_TMPDIR": place, "TMPDIR": place, "RAY_USAGE_STATS_ENABLED": "0", "JAX_COMPILATION_CACHE_DIR": XLA}
-    with subprocess.Popen(
-        [sys.executable, "-W", "ignore", HERE / "cluster.py"],
-        env={**os.environ, **settings},
-        text=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        yield Cluster(process, Path(place))
+    with (
+        ray_settings() as (_, settings),
+        subprocess.Popen(
+            [sys.executable, "-W", "ignore", "-m", "study.cluster"],
+            cwd=HERE.parent,
+            env={**os.environ, **settings, "JAX_COMPILATION_CACHE_DIR": XLA},
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as process,
+    ):
+        yield Cluster(process)
         process.communicate()
-    shutil.rmtree(place, ignore_errors=True)
 
 
 def on_one_machine(folder: Path, text: str) -> StudyFolder:
@@ -82,7 +91,7 @@ def tiny(tmp_path_factory) -> StudyFolder:
 
 @pytest.fixture(scope="module")
 def longer(tmp_path_factory) -> StudyFolder:
-    """A study whose trainings and fits take seconds, to be hit."""
+    """A study whose trainings take seconds, to be hit."""
     return on_one_machine(tmp_path_factory.mktemp("longer"), LONGER)
 
 
@@ -91,13 +100,23 @@ def command(folder: Path, cluster: Cluster, text: str) -> tuple[object, ...]:
     return ("run", definition(folder.parent, text), "--out", folder, *options)
 
 
-def lines(folder: Path) -> int:
-    """How many evaluations of the study's runs are stored."""
-    return sum(len(read_lines(file)) for file in folder.glob("runs/*/metrics.jsonl"))
+@contextlib.contextmanager
+def started(*order: object) -> Iterator[subprocess.Popen[str]]:
+    """The command, which a test that fails does not wait for."""
+    with beliefscope(*order) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def evaluations(folder: Path) -> Counter[str]:
+    """How many are stored of each run."""
+    return Counter({file.parent.name: len(read_lines(file)) for file in folder.glob("runs/*/metrics.jsonl")})
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    until = time.monotonic() + 120
+    until = time.monotonic() + 240
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < until
@@ -129,15 +148,18 @@ def test_a_cluster_gives_the_table_of_one_machine(cluster, tiny, tmp_path):
 
 
 def test_a_node_lost_in_training_and_all_nodes_lost_in_fits_cost_nothing_that_was_stored(cluster, longer, tmp_path):
-    folder, start = tmp_path / "out", time.time()
-    with beliefscope(*command(folder, cluster, LONGER)) as process:
-        wait_for(lambda: lines(folder) >= 6, process)
-        before = lines(folder)
-        cluster.obey("lose")
+    folder = tmp_path / "out"
+    with started(*command(folder, cluster, LONGER)) as process:
+        wait_for(lambda: evaluations(folder).total() >= 6, process)
+        cluster.obey("lose train")
+        seen = [evaluations(folder)]
         cluster.obey("join")
-        assert lines(folder) >= before
-        wait_for(lambda: cluster.is_fitting(since=start), process)
-        for order in ("lose", "lose", "join", "join"):
+        while seen[-1] != evaluations(longer.path):
+            assert process.poll() is None, process.communicate()
+            seen.append(evaluations(folder))
+            time.sleep(0.05)
+        assert all(now >= before for before, now in itertools.pairwise(seen))
+        for order in ("lose measure", "lose measure", "join", "join"):
             cluster.obey(order)
         _, err = process.communicate()
     assert process.returncode == 0, err
@@ -148,28 +170,30 @@ def test_a_node_lost_in_training_and_all_nodes_lost_in_fits_cost_nothing_that_wa
 
 def test_a_study_whose_driver_is_killed_goes_on_where_it_was(cluster, longer, tmp_path):
     folder, order = tmp_path / "out", command(tmp_path / "out", cluster, LONGER)
-    with beliefscope(*order) as process:
-        wait_for(lambda: lines(folder) >= 6, process)
+    with started(*order) as process:
+        wait_for(lambda: evaluations(folder).total() >= 6, process)
         process.kill()
-    stored = lines(folder)
+    seen = [evaluations(folder)]
     assert "running" not in count_states(StudyFolder(folder).states())
-    with beliefscope(*order) as process:
-        seen = set()
+    with started(*order) as process:
         while process.poll() is None:
-            seen.add(lines(folder))
+            seen.append(evaluations(folder))
             time.sleep(0.1)
     assert process.returncode == 0
-    assert min(seen) >= stored
+    assert all(now >= before for before, now in itertools.pairwise(seen))
     check(folder, longer)
 
 
 def test_an_interrupted_study_keeps_what_is_finished_and_may_go_on_on_one_machine(cluster, longer, tmp_path):
     folder, order = tmp_path / "out", command(tmp_path / "out", cluster, LONGER)
-    with beliefscope(*order) as process:
+    with started(*order) as process:
         wait_for(lambda: in_fits(folder), process)
-        assert "2 done, 2 running" in run("status", folder)[1]
+        process.send_signal(signal.SIGSTOP)  # however long a look takes, no fit ends meanwhile
+        looked = run("status", folder)[1]
         process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
         _, err = process.communicate()
+    assert "2 done, 2 running" in looked
     assert process.returncode == 130, err
     assert "Interrupted. What is finished is saved" in err
     assert "Traceback" not in err
@@ -192,7 +216,7 @@ def test_a_piece_that_another_process_does_is_left_to_it(cluster, tmp_path):
 def test_a_cluster_and_a_machine_share_a_study_without_doing_a_piece_twice(cluster, tiny, tmp_path):
     order = command(tmp_path / "out", cluster, TOML)
     here = ("run", order[1], "--out", tmp_path / "out", "--workers", 1)
-    with beliefscope(*order) as first, beliefscope(*here) as second:
+    with started(*order) as first, started(*here) as second:
         ended = [(process.communicate(), process.returncode) for process in (first, second)]
     assert {status for _, status in ended} <= {0, 1}, ended  # 1: something was left to the other
     assert run(*order)[0] == 0
@@ -225,13 +249,43 @@ def test_pieces_that_always_fail_are_recorded_and_do_not_stop_the_rest(cluster, 
     assert died.startswith("its task was lost on the cluster (WorkerCrashedError, 3 of 3 times")
 
 
+def test_the_address_local_starts_ray_on_this_machine_for_this_study_alone(tiny, tmp_path, monkeypatch):
+    with ray_settings() as (place, settings), monkeypatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        order = ("run", definition(tmp_path), "--out", tmp_path / "out", "--backend", "ray", "--address", "local")
+        status, out, err = run(*order)
+        assert status == 0, err
+        assert "4 done, of 4 pieces" in out
+        assert "Warning" not in err
+        check(tmp_path / "out", tiny)
+        until = time.monotonic() + 60
+        while users(place):
+            assert time.monotonic() < until, "Ray still runs"
+            time.sleep(0.1)
+
+
+def test_a_ray_that_does_not_start_on_this_machine_is_told_of_in_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / ("long" * 20)))
+    status, _, err = run(
+        "run", definition(tmp_path), "--out", tmp_path / "out", "--backend", "ray", "--address", "local"
+    )
+    assert status == 2
+    assert err.startswith("beliefscope: the address 'local' starts Ray on this machine, but it does not start (")
+    assert err.endswith("; leave --backend and --address out: the cores of one machine need no Ray.\n")
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_cluster_that_cannot_be_reached_is_told_of_in_one_sentence_and_nothing_is_written(tmp_path):
     order = ("run", definition(tmp_path), "--out", tmp_path / "out", "--backend", "ray", "--address")
-    for address in ("127.0.0.1:1", "nowhere", "127.0.0.1:99999"):
-        status, _, err = run(*order, address)
-        assert status == 2
-        assert err.startswith(f"beliefscope: a Ray cluster answers at HOST:PORT, but '{address}' does not")
-        assert err.count("\n") == 1
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        beyond = other.getsockname()[1] + 2**16
+        for address in ("127.0.0.1:1", "nowhere", f"127.0.0.1:{beyond}"):
+            status, _, err = run(*order, address)
+            assert status == 2
+            assert err.startswith(f"beliefscope: a Ray cluster answers at HOST:PORT, but '{address}' does not")
+            assert err.count("\n") == 1
     status, _, err = run(*order, "ray://127.0.0.1:10001")
     assert status == 2
     assert "the study runs on a node of the cluster" in err

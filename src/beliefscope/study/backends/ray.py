@@ -6,15 +6,17 @@ are sent out again with what has arrived. Their locks are held here meanwhile, a
 
 import contextlib
 import dataclasses
+import logging
 import math
 import socket
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import ray  # pyright: ignore[reportMissingImports]
-from ray.exceptions import RayError, RayTaskError  # pyright: ignore[reportMissingImports]
+import ray
+from ray.exceptions import RayError, RayTaskError
 
 from beliefscope.agent import RunFolder
 from beliefscope.errors import require
@@ -102,7 +104,8 @@ class Ray:
     def _receive(self, slot: int) -> Iterator[tuple[int, Message]]:
         task = self._tasks[slot]
         try:
-            delivery: Delivery = ray.get(next(task.stream), timeout=_PATIENCE)
+            arrived: ray.ObjectRef[Delivery] = next(task.stream)
+            delivery = ray.get(arrived, timeout=_PATIENCE)
         except RayTaskError as error:  # pieces that fail say so in their outcome: here a node is not fit for any
             raise ValueError(f"a task could not be started on its node: {_last_line(error)}") from error
         except (RayError, StopIteration) as error:
@@ -144,17 +147,23 @@ def _connect(address: str) -> None:
     if address not in ("auto", "local"):
         _check_reachable(address)
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+        with warnings.catch_warnings():
+            # JAX warns of forks. For "local" Ray forks, only to start its programs: they do not meet JAX's locks.
+            warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning)
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (OSError, RuntimeError, ValueError) as error:  # ConnectionError is an OSError
-        raise ValueError(_unreachable(address, " ".join(str(error).split()))) from error
+        why = " ".join(str(error).split())
+        raise ValueError(_not_started(why) if address == "local" else _unreachable(address, why)) from error
 
 
 def _check_reachable(address: str) -> None:
     """Ray itself would wait for a minute."""
     host, _, port = address.rpartition(":")
     try:
+        if not 0 < int(port) < 2**16:  # the system would take the remainder, and somebody may answer there
+            raise ValueError("ports are whole numbers from 1 to 65535")
         socket.create_connection((host, int(port)), timeout=5.0).close()
-    except (OSError, ValueError, OverflowError) as error:
+    except (OSError, ValueError) as error:
         raise ValueError(_unreachable(address, str(error))) from error
 
 
@@ -162,6 +171,13 @@ def _unreachable(address: str, why: str) -> str:
     return (
         f"a Ray cluster answers at HOST:PORT, but {address!r} does not ({why}); start one with `ray start --head`, "
         "and run the study on one of its nodes."
+    )
+
+
+def _not_started(why: str) -> str:
+    return (
+        f"the address 'local' starts Ray on this machine, but it does not start ({why}); leave --backend and --address "
+        "out: the cores of one machine need no Ray."
     )
 
 

@@ -15,7 +15,7 @@ from queue import Queue
 from typing import NamedTuple
 
 import jax
-import ray.cloudpickle  # pyright: ignore[reportMissingImports]
+from ray import cloudpickle
 
 from beliefscope.errors import require
 from beliefscope.study.backends.interface import Message, Outcome, Progress, Ready
@@ -45,7 +45,8 @@ class _Order(NamedTuple):
 def packed(pieces: Sequence[Piece], runs: Mapping[str, RunSpec], folder: Path) -> bytes:
     """All that a task needs, as bytes: they are opened when JAX has its one core, and their arrays start it."""
     asked = {piece.run: runs[piece.run] for piece in pieces}
-    return ray.cloudpickle.dumps(_Order(pieces, asked, needed(pieces, folder), _versions()))
+    order = _Order(pieces, asked, needed(pieces, folder), _versions())
+    return cloudpickle.dumps(order)  # pyright: ignore[reportPrivateImportUsage]: it is public all the same
 
 
 def perform(order: bytes, share: float) -> Iterator[Delivery]:
