@@ -157,6 +157,16 @@ def test_one_failure_is_one_piece():
     assert what_is_missing(results) == ["1 piece has failed and is left out of every number: see Runs."]
 
 
+def test_an_estimate_that_cannot_be_is_counted():
+    results = made_up((MAZE,), cells=("GRU",), seeds=1, checkpoints=3)
+    (curve,) = results.panels[0].curves["GRU"]
+    curve.values["bits"][1] = -0.4
+    assert what_is_missing(results) == []
+    curve.values["control_time"][1] = -32.3
+    (line,) = what_is_missing(results)
+    assert line.startswith("1 estimate is below −0.5 bits, controls included.")
+
+
 def test_the_report_lies_in_the_studys_folder_beside_its_figures(tmp_path):
     stored = stored_study(tmp_path)
     finish(stored, stored.runs[0])

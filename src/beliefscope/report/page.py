@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from beliefscope.report.charts import OVERLAYS, Chart, charts
 from beliefscope.report.claims import ledger
 from beliefscope.report.correlations import Correlation
@@ -21,6 +23,7 @@ from beliefscope.report.viewer import StoredTrace, viewer_data
 from beliefscope.study.folder import count_states
 
 _FILES = files("beliefscope.report") / "page"
+_FAILED = -0.5  # bits: further below 0 than an estimate of nothing comes by chance
 
 
 class Group(NamedTuple):
@@ -85,7 +88,22 @@ def what_is_missing(results: Results) -> list[str]:
     lines += [
         f"{name}: nothing has been measured yet." for name in results.environments if not _measured(results, name)
     ]
+    failed = _failed_fits(results)
+    if failed:
+        verb = "estimate is" if failed == 1 else "estimates are"
+        lines.append(
+            f"{failed} {verb} below −{-_FAILED} bits, controls included. Information is never below 0: there a fit has "
+            "failed. Such numbers are shown and counted as they are."
+        )
     return lines
+
+
+def _failed_fits(results: Results) -> int:
+    curves = (curve for panel in results.panels for each in panel.curves.values() for curve in each)
+    found = (
+        values for curve in curves for name, values in curve.values.items() if name.startswith(("bits", "control_"))
+    )
+    return sum(int(np.sum(values < _FAILED)) for values in found)
 
 
 def _measured(results: Results, environment: str) -> bool:
