@@ -115,6 +115,7 @@ def test_an_interruption_while_libraries_load_ends_the_command_at_once_without_a
     code = """
 import os, signal
 from beliefscope.cli import _ended_by_interrupts
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
 with _ended_by_interrupts():
     try:
         os.kill(os.getpid(), signal.SIGINT)
