@@ -50,6 +50,7 @@ def error(filter, truth, repeats=300):
     return float(jnp.sqrt(jnp.mean((histograms - truth) ** 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("resampling", "last", "knows"),
     [("multinomial", False, False), ("multinomial", True, True), ("systematic", False, True)],

@@ -351,6 +351,7 @@ def test_html_in_names_is_shown_as_text_and_never_run(driver, tmp_path, width):
     assert severe(driver) == []
 
 
+@pytest.mark.slow
 def test_a_page_of_a_hundred_runs_opens(driver, tmp_path):
     results = made_up(ENVIRONMENTS)
     opened(driver, written(tmp_path, results, made_traces(results)))

@@ -20,6 +20,7 @@ def ran(tmp_path_factory):
     return folder / "out"
 
 
+@pytest.mark.slow
 def test_a_study_that_was_run_gets_its_report(ran, capsys):
     assert main(["report", str(ran)]) == 0
     printed = capsys.readouterr().out
@@ -33,6 +34,7 @@ def test_a_study_that_was_run_gets_its_report(ran, capsys):
     assert "This study is not finished" not in text
 
 
+@pytest.mark.slow
 def test_the_claims_of_a_small_study_lack_data(ran, capsys):
     assert main(["claims", str(ran)]) == 0
     printed = capsys.readouterr().out
