@@ -27,6 +27,8 @@ from beliefscope.information.seeding import generator
 
 MAX_CELLS = 10_000
 _BATCH_SIZE = 512
+_CELLS_AT_ONCE = 128  # sets fall into ever another number of cells: rounded up, one compiled program fits many
+_NEVER = -1e30  # the logit of a cell that is none: its probability and its gradient are 0
 
 
 class _Settings(NamedTuple):
@@ -69,7 +71,7 @@ class _Scores(NamedTuple):
 class Decoder(NamedTuple):
     """A fitted probe: memories of the same agent → b̂."""
 
-    layers: Layers
+    layers: Layers  # memory → logits, those of b̂ first
     offset: Float[np.ndarray, " m"]  # a memory is read as (memory − offset) · scale
     scale: Float[np.ndarray, " m"]
     mean: Float[np.ndarray, " d"]  # what the baseline answers
@@ -84,7 +86,7 @@ class Decoder(NamedTuple):
             received=rows.shape,
             advice="pass memories of the agent that it was fitted to",
         )
-        return np.asarray(self.layers(jnp.asarray(_scaled(rows, self.offset, self.scale))))
+        return np.asarray(self.layers(jnp.asarray(_scaled(rows, self.offset, self.scale))))[:, : len(self.mean)]
 
     def probabilities(self, memory: Any) -> Float[np.ndarray, "n d"]:
         """b̂ for each row of `memory` [n, m], in single precision."""
@@ -172,11 +174,13 @@ def _decoder(key: PRNGKeyArray, targets: _Targets, settings: _Settings) -> Decod
     # As if one more training row were uniform: a state that was never seen stays possible, and the logarithm finite.
     mean = (belief[train].sum(axis=0, dtype=np.float64) + 1 / belief.shape[1]) / (len(train) + 1)
     offset, scale = _scaling(memory[train])
+    extra = 0 if centres is None else -belief.shape[1] % _CELLS_AT_ONCE
+    padded = np.pad(belief.astype(np.float32), ((0, 0), (0, extra)))
     trained, chosen = (
-        Samples(jnp.asarray(_scaled(memory[i], offset, scale)), jnp.asarray(belief[i], jnp.float32))
-        for i in (train, choose)
+        Samples(jnp.asarray(_scaled(memory[i], offset, scale)), jnp.asarray(padded[i])) for i in (train, choose)
     )
-    layers = _fit(key_epochs, _start(key_init, trained, mean, settings), trained, chosen, settings)
+    bias = np.pad(np.log(mean), (0, extra), constant_values=_NEVER)
+    layers = _fit(key_epochs, _start(key_init, trained, bias, settings), trained, chosen, settings)
     return Decoder(layers, offset, scale, mean, held_out, centres)
 
 
@@ -289,10 +293,10 @@ def _scaled(
     return ((memory - offset) * scale).astype(np.float32)
 
 
-def _start(key: PRNGKeyArray, train: Samples, mean: Float[np.ndarray, " d"], settings: _Settings) -> Layers:
-    """A decoder that answers the mean belief: it has nothing to unlearn where the memory says nothing."""
-    layers = Layers(key, (train.x.shape[1], *settings.hidden, len(mean)))
-    last = (jnp.zeros_like(layers.weights[-1]), jnp.asarray(np.log(mean), jnp.float32))
+def _start(key: PRNGKeyArray, train: Samples, bias: Float[np.ndarray, " d"], settings: _Settings) -> Layers:
+    """A decoder that answers by its bias, the mean belief: nothing to unlearn where the memory says nothing."""
+    layers = Layers(key, (train.x.shape[1], *settings.hidden, len(bias)))
+    last = (jnp.zeros_like(layers.weights[-1]), jnp.asarray(bias, jnp.float32))
     return eqx.tree_at(lambda decoder: (decoder.weights[-1], decoder.biases[-1]), layers, last)
 
 
