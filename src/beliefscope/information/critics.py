@@ -13,7 +13,7 @@ from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 _MEMBERS_AT_ONCE = 1000  # on CPU: what is computed of so many stays in its cache
-_SETS_AT_ONCE = 1024  # on GPU, where a batch is one step, and more may not fit in its memory
+_SETS_AT_ONCE = 4096  # on GPU: smaller blocks take longer, and much more may not fit in its memory
 
 
 class Layers(eqx.Module):
