@@ -140,11 +140,11 @@ def test_the_scatter_has_a_point_for_each_checkpoint_of_each_run(results, found)
 def test_relevant_and_irrelevant_lines_share_a_chart(results, found):
     name = f"{HIKE} + 1 irrelevant"
     chart = of(found, "Relevant (solid) and irrelevant (dashed) belief", name)
-    assert [(trace["name"], trace["line"]["dash"]) for trace in chart.traces] == [
-        ("GRU, relevant", "solid"),
-        ("nBRC, relevant", "solid"),
-        ("GRU, irrelevant", "dash"),
-        ("nBRC, irrelevant", "dash"),
+    assert [(trace["name"], trace["line"]["dash"], trace["showlegend"]) for trace in chart.traces] == [
+        ("GRU", "solid", True),
+        ("nBRC", "solid", True),
+        ("GRU", "dash", False),
+        ("nBRC", "dash", False),
     ]
     (panel,) = results.panels_of(name, part="irrelevant")
     mean = np.mean([curve.values["bits"] for curve in panel.curves["GRU"]], axis=0)
@@ -202,8 +202,21 @@ def test_the_bars_are_the_last_measured_controls_beside_the_information():
 def test_decoders_are_drawn_where_they_were_fitted(found):
     chart = of(found, "Decoder error: MLP (solid), linear (dotted)")
     lines = [(trace["name"], trace["line"]["dash"], trace["showlegend"]) for trace in chart.traces]
-    assert lines == [(cell, dash, dash == "solid") for cell in ("GRU", "nBRC") for dash in ("solid", "dot")]
+    assert lines == [(cell, dash, dash == "solid") for dash in ("solid", "dot") for cell in ("GRU", "nBRC")]
     assert [trace["x"] for trace in chart.traces] == [[0, 500, 1000]] * 4
+
+
+def test_decoders_of_one_checkpoint_are_bars():
+    """A line through one point is none. The seeds' mean stands over each cell's name."""
+    fitted = {("GRU", 0): (1.0, 2.0), ("GRU", 1): (3.0, 4.0), ("NBRC", 0): (0.5, None)}
+    rows = [
+        row(cell=cell, seed=seed, episode=1200, bits=1.0, MLP_kl=mlp, linear_kl=linear)
+        for (cell, seed), (mlp, linear) in fitted.items()
+    ]
+    chart = of(charts(results_of(rows)), "Decoder error: MLP (full colour), linear (pale)")
+    bars = [(trace["type"], trace["name"], trace["x"], trace["y"]) for trace in chart.traces]
+    assert bars == [("bar", "MLP", ["GRU", "nBRC"], [2, 0.5]), ("bar", "linear", ["GRU"], [3])]
+    assert chart.layout["xaxis"]["title"]["text"] == "after 1,200 episodes of training"
 
 
 def test_nothing_measured_draws_returns_only_and_nothing_trained_draws_nothing():

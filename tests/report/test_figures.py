@@ -169,6 +169,13 @@ def test_another_instrument_makes_another_figure():
     assert "trusted, N = 4,000" in " ".join(texts(found["learning-t-maze-l-50-2"]))
 
 
+def test_the_whole_memory_has_a_figure_of_its_own():
+    results = made_up((MAZE,), seeds=1, cells=("LSTM",))
+    whole = results.panels[0]._replace(memory="whole")
+    found = dict(figures(results._replace(panels=(*results.panels, whole))))
+    assert list(found) == ["learning-t-maze-l-50", "learning-t-maze-l-50-whole-memory", "t-maze"]
+
+
 def test_both_parts_of_the_belief_have_a_line_in_each_cells_panel(everything, drawn):
     figure = drawn["irrelevant-mountain-hike-4-irrelevant"]
     relevant, other = (

@@ -201,6 +201,17 @@ def test_the_scatter_says_both_coefficients():
     assert f"Pearson {np.corrcoef(bits, returns)[0, 1]:.2f} [" in words(parsed(results))
 
 
+def test_the_instrument_stands_in_the_correlations_where_an_environment_has_two():
+    results = made_up((MAZE, HIKE), cells=("GRU",), seeds=1, checkpoints=3)
+    maze, hike = results.panels
+    assert "N = 10,000)" not in words(parsed(results))
+    other = maze._replace(instrument=maze.instrument._replace(N=500))
+    shown = words(parsed(results._replace(panels=(maze, hike, other))))
+    assert f"{MAZE} (MINE, 200 epochs, N = 10,000) all cells" in shown
+    assert f"{MAZE} (MINE, 200 epochs, N = 500) all cells" in shown
+    assert f"{HIKE} all cells" in shown
+
+
 def test_a_hundred_runs_of_the_paper_stay_below_15_megabytes():
     results = made_up(ENVIRONMENTS)
     traces = made_traces(results)

@@ -51,6 +51,8 @@ _BARS = {
     "control_observation": "last observation",
     "control_recent": "last 8 steps",
 }
+_ERROR = "KL(b ‖ decoded) in bits"
+_ERROR_NOTE = "held-out pairs; 0 is a memory from which the belief can be read exactly"
 
 
 class Chart(NamedTuple):
@@ -179,7 +181,7 @@ def _irrelevant(results: Results, environment: str) -> list[Chart]:
                 line = {"color": _colour(results, cell), "dash": dash, "width": 2}
                 hover = f"{called(cell)}, {part}: %{{y:.2f}} bits<extra></extra>"
                 trace = drawn(mean.episode, mean.mean, part, cell, line, hover)
-                traces.append(trace | {"name": literal(f"{called(cell)}, {part}"), "showlegend": True})
+                traces.append(trace | {"showlegend": part == "relevant"})
         note = "; ".join(dict.fromkeys(str(each.instrument) for each in (panel, *others)))
         layout = axes("episodes of training", "Î in bits")
         title = "Relevant (solid) and irrelevant (dashed) belief"
@@ -236,21 +238,43 @@ def _decoder(results: Results, environment: str) -> list[Chart]:
     """How far the belief that an MLP or a linear layer reads off the memory is from the true one."""
     found = []
     for panel in results.panels_of(environment):
+        episodes = {int(episode) for each in _errors(panel, "MLP").values() for episode in each.episode}
+        if len(episodes) == 1:
+            found.append(_decoder_once(results, panel, *episodes))
+            continue
         traces: list[Trace] = []
-        for cell, curves in panel.curves.items():
-            for probe, dash in (("MLP", "solid"), ("linear", "dot")):
-                mean = band(curves, f"{probe}_kl")
-                if len(mean.mean):
-                    line = {"color": _colour(results, cell), "dash": dash, "width": 2}
-                    hover = f"{called(cell)}, {probe}: %{{y:.2f}} bits<extra></extra>"
-                    trace = drawn(mean.episode, mean.mean, f"decoder {probe}", cell, line, hover)
-                    traces.append(trace | {"mode": "lines+markers", "showlegend": probe == "MLP"})
-        layout = axes("episodes of training", "KL(b ‖ decoded) in bits")
+        for probe, dash in (("MLP", "solid"), ("linear", "dot")):
+            for cell, mean in _errors(panel, probe).items():
+                line = {"color": _colour(results, cell), "dash": dash, "width": 2}
+                hover = f"{called(cell)}, {probe}: %{{y:.2f}} bits<extra></extra>"
+                trace = drawn(mean.episode, mean.mean, f"decoder {probe}", cell, line, hover)
+                traces.append(trace | {"mode": "lines+markers", "showlegend": probe == "MLP"})
+        layout = axes("episodes of training", _ERROR)
         layout["yaxis"]["rangemode"] = "tozero"
         title = "Decoder error: MLP (solid), linear (dotted)"
-        note = "held-out pairs; 0 is a memory from which the belief can be read exactly"
-        found.append(Chart("", "decoder", environment, title, note, traces, layout))
+        found.append(Chart("", "decoder", environment, title, _ERROR_NOTE, traces, layout))
     return found
+
+
+def _decoder_once(results: Results, panel: Panel, episode: int) -> Chart:
+    """Bars, where decoders were fitted at one checkpoint only."""
+    traces: list[Trace] = []
+    for probe, opacity in (("MLP", 1.0), ("linear", 0.4)):
+        errors = _errors(panel, probe)
+        bar = {"type": "bar", "x": [literal(called(cell)) for cell in errors]}
+        bar |= {"y": numbers([each.mean[0] for each in errors.values()]), "name": probe, "meta": {"kind": "bar"}}
+        marker = {"color": [_colour(results, cell) for cell in errors], "opacity": opacity}
+        traces.append(bar | {"marker": marker, "hovertemplate": f"%{{x}}, {probe}: %{{y:.2f}} bits<extra></extra>"})
+    layout = axes(f"after {episode:,} episodes of training", _ERROR)
+    layout |= {"barmode": "group", "hovermode": "closest", "showlegend": False}
+    title = "Decoder error: MLP (full colour), linear (pale)"
+    return Chart("", "decoder", panel.environment, title, _ERROR_NOTE, traces, layout)
+
+
+def _errors(panel: Panel, probe: str) -> dict[str, Band]:
+    """Of each cell that this probe was fitted to."""
+    found = {cell: band(curves, f"{probe}_kl") for cell, curves in panel.curves.items()}
+    return {cell: each for cell, each in found.items() if len(each.mean)}
 
 
 def _last(curves: tuple[Curve, ...], column: str) -> float:

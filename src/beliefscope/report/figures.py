@@ -89,7 +89,8 @@ def _learnings(results: Results) -> Iterator[Named]:
         least = min((panel.epsilon for panel in panels), default=0.0)
         for panel in panels:
             if panel.epsilon == least:
-                yield f"learning-{environment}", learning(results, panel)
+                memory = "" if panel.memory == "hidden" else f" {panel.memory} memory"
+                yield f"learning-{environment}{memory}", learning(results, panel)
 
 
 def _irrelevants(results: Results) -> Iterator[Named]:

@@ -49,7 +49,7 @@ def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str])
         results=results,
         progress=count_states(results.states),
         instruments=list(dict.fromkeys(str(panel.instrument) for panel in results.panels)),
-        several_instruments=len({panel.instrument for panel in results.panels}) > 1,
+        instruments_of=lambda environment: {row.instrument for row in correlated if row.environment == environment},
         missing=what_is_missing(results),
         verdicts=verdicts,
         decided=any(verdict.verdict != "not enough data" for verdict in verdicts),
