@@ -39,3 +39,16 @@ def test_a_terminal_shows_the_study_and_its_workers(seen):
 def test_a_log_has_a_line_at_the_end_and_what_failed(seen):
     show()
     assert seen.getvalue() == "failed: [seed 1]: no memory\na study [/x]: 3/3 pieces\n"
+
+
+def test_a_line_of_a_log_says_how_long_it_will_take(monkeypatch):
+    """Half of the work in 10 minutes: the other half takes as long."""
+    now, seen = [0.0], io.StringIO()
+    monkeypatch.setattr(view.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(view, "Console", lambda stderr: Console(file=seen, get_time=lambda: now[0]))
+    with view.View("a study", total=100.0, pieces=4, workers=1) as shown:
+        for _ in range(2):
+            shown.begin(0, "seed 0: train", 25.0)
+            now[0] += 300.0
+            shown.end(0, 1, 0.0)
+    assert seen.getvalue().splitlines()[-1] == "a study: 2/4 pieces, about 10 minutes left"

@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, Task, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
+from beliefscope.study.cost import duration
+
 _EVERY = 30.0  # seconds between two lines of a log
 _PERIOD = 1800.0  # seconds over which the speed is averaged, for the time left
 
@@ -70,11 +72,17 @@ class View:
         now = time.monotonic()
         if not self._live and (now - self._spoken > _EVERY or self._ended == self._pieces):
             self._spoken = now
-            self._console.print(f"{self._title}: {self._ended}/{self._pieces} pieces", highlight=False, markup=False)
+            line = f"{self._title}: {self._ended}/{self._pieces} pieces{self._time_left()}"
+            self._console.print(line, highlight=False, markup=False)
 
     def say(self, sentence: str) -> None:
         """A line that stays."""
         self._bar.console.print(sentence, highlight=False, markup=False)
+
+    def _time_left(self) -> str:
+        (overall,) = (task for task in self._bar.tasks if task.id == self._overall)
+        seconds = float(overall.time_remaining or 0)  # unknown before two pieces have ended
+        return f", about {duration(seconds)} left" if seconds else ""
 
     def _count(self, worker: int, fraction: float) -> None:
         done = fraction * self._expected[worker]
