@@ -6,8 +6,7 @@ The step is drawn uniformly from those at which the agent acted: visited, and no
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax import lax
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray, PyTree
 
 from beliefscope.agent.exploration import EpsilonGreedy
 from beliefscope.agent.interface import RecurrentAgent
@@ -62,25 +61,26 @@ def sample_pairs(
         advice="0 is the greedy policy",
     )
     chunks, rate = -(-int(num_samples) // _CHUNK), jnp.asarray(float(epsilon))
-    pairs = _sample(key, agent, pomdp, filter, chunks, rate, replay)
-    return jax.tree.map(lambda leaf: leaf[:num_samples], pairs)
+    at_once = 1 if jax.default_backend() == "cpu" else min(chunks, _CHUNKS_ON_GPU)
+    keys = jax.random.split(fast_key(key), (-(-chunks // at_once), at_once))
+    # One program for every N, called again and again: it takes far longer to compile than to call.
+    sampled = [_sample(some, agent, pomdp, filter, rate, replay) for some in keys]
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:num_samples], *sampled)
 
 
 @eqx.filter_jit
 def _sample(
-    key: PRNGKeyArray,
+    keys: Key[Array, " chunks"],
     agent: RecurrentAgent,
     pomdp: POMDP,
     filter: Filter,
-    chunks: int,
     epsilon: Float[Array, ""],
     replay: RecurrentAgent | None,
 ) -> Pairs:
-    keys = jax.random.split(fast_key(key), chunks)
-    at_once = None if jax.default_backend() == "cpu" else min(chunks, _CHUNKS_ON_GPU)
-    pairs = lax.map(
-        lambda key_chunk: _sample_chunk(key_chunk, agent, pomdp, filter, epsilon, replay), keys, batch_size=at_once
-    )
+    """The pairs of one chunk, or of several side by side, a key for each."""
+    if len(keys) == 1:
+        return _sample_chunk(keys[0], agent, pomdp, filter, epsilon, replay)
+    pairs = jax.vmap(lambda key: _sample_chunk(key, agent, pomdp, filter, epsilon, replay))(keys)
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), pairs)
 
 

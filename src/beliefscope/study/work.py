@@ -15,7 +15,7 @@ from beliefscope.study.folder import StudyFolder
 from beliefscope.study.piece import Piece
 from beliefscope.study.run_spec import RunSpec
 
-_TRACE_PARTICLES = 200
+_PARTICLES = 200  # of a traced belief, where nothing is measured
 
 
 def attempt(doing: Callable[[], None]) -> Outcome:
@@ -78,6 +78,7 @@ def _look(piece: Piece, run: RunSpec, folder: Path) -> None:
     with lock(folder / "locks" / piece.name):
         if not result.exists():
             pomdp, variant = run.training.pomdp, run.training.learner.variant
-            filter = filter_of_paper(pomdp, variant, num_particles=_TRACE_PARTICLES)
+            particles = max((each.spec.num_particles for each in run.measurements), default=_PARTICLES)
+            filter = filter_of_paper(pomdp, variant, num_particles=particles)
             key = jax.random.key(int(run.id[:8], 16) ^ piece.episode)
             save_arrays(result, trace(key, stored.network(piece.episode), pomdp, filter))
