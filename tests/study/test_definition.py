@@ -179,6 +179,8 @@ def test_checkpoints_and_controls_can_be_chosen(tmp_path):
     assert asked('checkpoints = [400, 0]\ncontrols = "all"') == [("text", (0, 400), (0, 400))]
     both = asked('estimators = ["code", "trusted"]\nepochs = 7\ncheckpoints = "last"')
     assert both == [("code", (2000,), (2000,)), ("trusted", (2000,), (2000,))]
+    # The report shows those of the least ε.
+    assert asked('epsilons = [0.5, 0.1]\ncheckpoints = "last"') == [("text", (2000,), ()), ("text", (2000,), (2000,))]
 
 
 def test_a_file_of_ones_own_pomdp_is_found_beside_the_study(tmp_path):

@@ -22,7 +22,7 @@ class Machine(NamedTuple):
 CORE = Machine(
     gradient_step={"LSTM": 3.8e-5, "GRU": 3.9e-5, "BRC": 2.1e-5, "NBRC": 2.8e-5, "MGU": 3.9e-5},
     seeds_at_once=False,
-    training_start=11.0,
+    training_start=20.0,
     measure_start=2.5,
     controls_start=8.0,
     pair_step=2.3e-6,
@@ -30,7 +30,7 @@ CORE = Machine(
     vector_epoch=1e-5,
     particle_epoch=4e-7,
     trusted_pair=4.5e-3,
-    trace=3.0,
+    trace=7.0,
 )
 H200 = Machine(
     gradient_step={"LSTM": 3.5e-6, "GRU": 3.1e-6, "BRC": 1.6e-6, "NBRC": 2.4e-6, "MGU": 2.7e-6},
