@@ -88,7 +88,7 @@ def measurements_of(table: dict[str, Any], *, learner: DRQN, pomdp: POMDP, scale
         for estimator in estimators
         for epsilon in given.get("epsilons", [0.0])
     ]
-    # They are shown beside the information in h on the histories nearest to the greedy policy's, and cost six fits more.
+    # Shown beside the information in h on the histories nearest to the greedy policy's; each costs six fits more.
     least = min((spec.epsilon for spec in specs), default=0.0)
     thorough = {("hidden", least): tuple(episode for episode in episodes if episode in controls)}
     return tuple(
