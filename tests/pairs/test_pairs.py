@@ -1,6 +1,7 @@
 """Pairs of memory and belief against agents and beliefs that are known in advance."""
 
 import re
+import sys
 from typing import NamedTuple
 
 import jax
@@ -49,6 +50,12 @@ def test_memory_belief_and_time_are_of_the_same_step_and_the_belief_is_the_known
     np.testing.assert_array_equal(np.argmax(walked.observation, axis=1), memory[:, 2])
     np.testing.assert_allclose(walked.returns, 4 * 0.98**3, rtol=1e-5)
     assert not np.any(walked.health.impossible)
+
+
+def test_chunks_side_by_side_as_on_a_gpu_give_the_same_pairs(walked, monkeypatch):
+    monkeypatch.setattr(sys.modules["beliefscope.pairs.sample"], "_chunks_at_once", lambda: 3)
+    again = sample_pairs(jax.random.key(0), Walker(turns=True), MAZE, ExactFilter(MAZE), num_samples=1200)
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, atol=1e-6), walked, again)
 
 
 def test_every_visited_step_is_drawn_alike_and_no_terminal_one(walked):

@@ -47,6 +47,22 @@ def test_seconds_are_of_the_order_that_was_measured(tmp_path):
     assert 20 < seconds(plain, study.runs[0]) < 40
 
 
+@pytest.mark.parametrize(
+    ("name", "measured"),
+    [
+        ("tmaze-50-stochastic", 390),
+        ("tmaze-100", 565),
+        ("mountain-hike", 591),
+        ("varying-mountain-hike", 745),
+        ("irrelevant-tmaze-50", 1133),
+        ("irrelevant-mountain-hike", 1346),
+        ("generalisation", 862),
+    ],
+)
+def test_minutes_on_two_cores_are_of_the_order_that_was_measured(name, measured):
+    assert measured / 1.5 < cost(read_study(f"paper/{name}").runs).seconds / 2 < measured * 1.5
+
+
 def test_minutes_on_a_gpu_are_of_the_order_that_was_measured():
     # docs/benchmarks.md: 420 + 333 s, some of them lost to what was mended then, and 211 + 95 s.
     text, code = (read_study("paper/tmaze-50", scale="full", variant=variant) for variant in ("text", "code"))

@@ -61,11 +61,15 @@ def sample_pairs(
         advice="0 is the greedy policy",
     )
     chunks, rate = -(-int(num_samples) // _CHUNK), jnp.asarray(float(epsilon))
-    at_once = 1 if jax.default_backend() == "cpu" else min(chunks, _CHUNKS_ON_GPU)
+    at_once = min(chunks, _chunks_at_once())
     keys = jax.random.split(fast_key(key), (-(-chunks // at_once), at_once))
     # One program for every N, called again and again: it takes far longer to compile than to call.
     sampled = [_sample(some, agent, pomdp, filter, rate, replay) for some in keys]
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:num_samples], *sampled)
+
+
+def _chunks_at_once() -> int:
+    return 1 if jax.default_backend() == "cpu" else _CHUNKS_ON_GPU
 
 
 @eqx.filter_jit
