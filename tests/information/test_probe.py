@@ -38,7 +38,7 @@ def test_beliefs_that_the_memory_determines_are_read():
     assert decoding.num_particles is None
 
 
-@pytest.mark.parametrize("probe", ["linear", "MLP"])
+@pytest.mark.parametrize("probe", ["linear", pytest.param("MLP", marks=pytest.mark.slow)])
 def test_a_memory_independent_of_the_belief_adds_nothing_to_the_known_baseline(probe):
     """Two beliefs, the first with probability 1/4: the scores of their mean are written out."""
     two, weights = np.array([[0.7, 0.1, 0.1, 0.1], [0.0, 0.2, 0.5, 0.3]]), np.array([0.25, 0.75])

@@ -45,6 +45,7 @@ def test_compiled_and_batched_steps_equal_single_ones(name):
     assert_same(jax.tree.map(lambda leaf: leaf[3], batch), single)
 
 
+@pytest.mark.slow
 def test_an_episode_is_the_same_in_any_batch(name):
     pomdp = POMDPS[name]
     few, many = (rollout(jax.random.key(2), pomdp, RandomPolicy(pomdp), num_episodes=n).trajectory for n in (2, 64))
