@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from beliefscope.agent import BRC, DRQN, GRU, LSTM, MGU, NBRC, QNetwork, RunFolder, TrainingSpec, train
     from beliefscope.belief import ExactFilter, KalmanFilter, ParticleFilter, ProductFilter, filter_of_paper, run_filter
-    from beliefscope.information import mutual_information
+    from beliefscope.information import mutual_information, sufficiency
     from beliefscope.measurement import MeasurementSpec, measure
     from beliefscope.pairs import pairs_from_trajectories, play, sample_pairs
     from beliefscope.pomdp import (
@@ -71,6 +71,7 @@ __all__ = [
     "run_filter",
     "run_study",
     "sample_pairs",
+    "sufficiency",
     "train",
     "write_pomdp",
     "write_report",

@@ -115,6 +115,11 @@ class RunFolder:
         """The episodes after which the network was stored."""
         return sorted(int(file.stem) for file in (self.path / "params").glob("[0-9]*.eqx"))
 
+    def last_checkpoint(self) -> int:
+        """The last episode after which a network is stored, once the training is over."""
+        learner = self.spec.learner
+        return learner.num_episodes // learner.checkpoint_period * learner.checkpoint_period
+
     def network(self, episode: int) -> QNetwork:
         """The network after `episode` episodes."""
         require(

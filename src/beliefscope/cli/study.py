@@ -11,6 +11,7 @@ import tyro
 
 from beliefscope.agent.stored_spec import CELLS
 from beliefscope.errors import require
+from beliefscope.measurement.measurement_spec import ESTIMATORS
 from beliefscope.storage import write_atomic
 from beliefscope.study import Study, StudyFolder, read_study, run_study, shipped_studies
 from beliefscope.study.cost import cost, duration, show
@@ -104,7 +105,8 @@ class ListCommand:
             "POMDPs:      t-maze (length, stochasticity, irrelevant), mountain-hike (varying, irrelevant), file (path)"
         )
         print(f"cells:       {', '.join(CELLS)}")
-        print("estimators:  text (MINE as in the paper), code (as in its authors' code), trusted (beliefscope's own)")
+        for place, (name, meaning) in enumerate(ESTIMATORS.items()):
+            print(f"{'' if place else 'estimators:':<12} {name} ({meaning})")
         print("A study of your own is a TOML file: docs/studies.md.")
         return 0
 

@@ -1,6 +1,7 @@
 """Mutual information of paired samples, in bits: estimators, exact values and data whose information is known."""
 
 from beliefscope.information.atoms import SmoothedInformation, smoothed_information
+from beliefscope.information.atoms_bound import AtomsBound, AtomsEstimate
 from beliefscope.information.check import Pair, checked_pair
 from beliefscope.information.entropy import DiscreteEntropy, discrete_entropy, exact_entropy
 from beliefscope.information.gaussian import Gaussian, gaussian_bits
@@ -10,6 +11,7 @@ from beliefscope.information.ksg import KSG
 from beliefscope.information.mutual_information import mutual_information
 from beliefscope.information.neural import MINE, NWJ, SMILE, InfoNCE, NeuralEstimator
 from beliefscope.information.probe import Decoder, Decoding, decode, fit_decoder, histogram
+from beliefscope.information.sufficiency import Ratio, Sufficiency, sufficiency
 from beliefscope.information.trusted import Trusted
 
 __all__ = [
@@ -17,6 +19,8 @@ __all__ = [
     "MINE",
     "NWJ",
     "SMILE",
+    "AtomsBound",
+    "AtomsEstimate",
     "Decoder",
     "Decoding",
     "DiscreteEntropy",
@@ -27,7 +31,9 @@ __all__ = [
     "KnownCase",
     "NeuralEstimator",
     "Pair",
+    "Ratio",
     "SmoothedInformation",
+    "Sufficiency",
     "Trusted",
     "checked_pair",
     "decode",
@@ -39,4 +45,5 @@ __all__ = [
     "known_cases",
     "mutual_information",
     "smoothed_information",
+    "sufficiency",
 ]

@@ -11,6 +11,10 @@ from jaxtyping import Float
 from beliefscope.errors import require
 
 
+_LARGEST = 1e15  # a product of two such numbers, summed over thousands, is still finite in single precision
+_LOST = 0.1  # of a column's deviation
+
+
 class Pair(NamedTuple):
     """Paired samples, finite and of equal number."""
 
@@ -28,6 +32,29 @@ def checked_pair(x: Any, y: Any, *, sets_allowed: bool, names: tuple[str, str] =
         advice="pass arrays whose first axes agree",
     )
     return pair
+
+
+def in_single_precision(name: str, array: Float[np.ndarray, "n *m d"]) -> Float[np.ndarray, "n *m d"]:
+    """The array in single precision; one sentence where that would no longer tell its rows apart, or overflow."""
+    largest = float(np.max(np.abs(array)))
+    require(
+        largest < _LARGEST,
+        rule=f"every number in {name} is below {_LARGEST:g} in size, so that single precision can multiply them",
+        received=largest,
+        advice="divide each column by its standard deviation first",
+    )
+    rounded = array.astype(np.float32)
+    if array.dtype == np.float64:
+        columns = tuple(range(array.ndim - 1))
+        lost, there = np.std(array - rounded, axis=columns), np.std(array, axis=columns)
+        require(
+            bool(np.all(lost <= _LOST * there)),
+            rule=f"single precision tells the numbers in a column of {name} apart",
+            received=f"a column of deviation {there[np.argmax(lost > _LOST * there)]:.3g} around "
+            f"{np.mean(array[..., np.argmax(lost > _LOST * there)]):.3g}",
+            advice="subtract each column's mean and divide by its deviation first, or leave out what hardly varies",
+        )
+    return rounded
 
 
 def checked_rows(name: str, value: Any, *, at_least: int = 2) -> Float[np.ndarray, "n d"]:

@@ -11,6 +11,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
+NEAR = 0.5  # bits below its ceiling, from where on a number is a lower bound at best
+
 
 def _no_curve() -> Float[np.ndarray, " steps"]:
     return np.zeros(0)
@@ -22,25 +24,27 @@ class Estimate:
 
     bits: float
     standard_error: float  # of the sampling error alone, not of the method's bias; nan where it is not known
-    num_samples: int  # N
+    num_samples: int  # N, the pairs given
     num_particles: int | None  # M, where y is a batch of sets
     estimator: str  # "KSG, k = 3"
     ceiling: float | None = None  # the most bits the method can report from these samples, where there is such a limit
     curve: Float[np.ndarray, " steps"] = field(default_factory=_no_curve)  # bits during a fit; empty where none is made
+
+    warnings: tuple[str, ...] = ()  # what makes the number doubtful, a few words each
 
     shuffled: "Estimate | None" = None  # the control, where one was made: the same samples with their pairs broken up
 
     def __str__(self) -> str:
         marks = [self.estimator, f"N = {self.num_samples}"]
         marks += [f"M = {self.num_particles}"] if self.num_particles is not None else []
-        marks += [f"near its ceiling of {self.ceiling:.1f}: a lower bound at best"] if self.near_ceiling else []
         control = f"; shuffled {self.shuffled.bits:z.2f}" if self.shuffled is not None else ""
-        return f"{self.bits:z.2f} ± {self.standard_error:.2f} bits ({', '.join(marks)}){control}"
+        doubts = "".join(f"; warning: {warning}" for warning in self.warnings)
+        return f"{self.bits:z.2f} ± {self.standard_error:.2f} bits ({', '.join(marks)}){control}{doubts}"
 
     @property
     def near_ceiling(self) -> bool:
         """Is the number within half a bit of the most that the method can report? Then it is a lower bound at best."""
-        return self.ceiling is not None and self.bits > self.ceiling - 0.5
+        return self.ceiling is not None and self.bits > self.ceiling - NEAR
 
 
 @runtime_checkable

@@ -99,5 +99,5 @@ def _require_few_repeats(name: str, rows: Float[np.ndarray, "n d"]) -> None:
         fraction <= _MOST_REPEATS,
         rule=f"KSG measures continuous variables, and at most {_MOST_REPEATS:.0%} of the rows of {name} may repeat",
         received=round(fraction, 4),
-        advice="use mutual_information, the trusted estimate, for discrete, one-hot or tied data",
+        advice="use AtomsBound or mutual_information for beliefs that recur, and for one-hot or tied data",
     )

@@ -1,8 +1,8 @@
 """Neural estimators: fit a critic on one half of the pairs, read the bound off the other, which it has never seen.
 
-`MINE()` is the paper's estimator, `NWJ`, `SMILE` and `InfoNCE` the same critics with other bounds. Of the 2N rows that
-`estimate(key, x, y)` is given, N train (a fifth of them chooses among the epochs) and N are fresh. Sets [2N, M, d] are
-read by a deep set.
+`MINE()` is the paper's estimator, `NWJ`, `SMILE` and `InfoNCE` the same critics with other bounds. Of the N pairs that
+`estimate(key, x, y)` is given, half train (a fifth of those chooses among the epochs) and half are fresh. The paper's
+N = 10,000 is that half. Sets [N, M, d] are read by a deep set.
 """
 
 import warnings
@@ -21,11 +21,12 @@ from beliefscope.fast_keys import fast_key
 from beliefscope.information import bounds
 from beliefscope.information.bootstrap import bootstrap_error
 from beliefscope.information.bounds import Bound
-from beliefscope.information.check import Pair, checked_pair
+from beliefscope.information.check import Pair, checked_pair, in_single_precision
 from beliefscope.information.each import on_each
 from beliefscope.information.fit import FitSettings, fit, shuffled_orders
 from beliefscope.information.interface import Estimate, no_information
 from beliefscope.information.scores import Samples, Scores, score
+from beliefscope.information.warning_signs import ceiling_warning, dominated, fit_warnings
 
 PAPER = FitSettings()
 _HELD_OUT = 5  # one in so many training pairs chooses among the epochs
@@ -41,7 +42,7 @@ class NeuralEstimator:
     printed: bool = False  # bits of the last weights on the very pairs that trained them
 
     def estimate(self, key: PRNGKeyArray, x: Any, y: Any) -> Estimate:
-        """The information between x [2N, dx] and y [2N, dy] or [2N, M, dy]."""
+        """The information between x [N, dx] and y [N, dy] or [N, M, dy]."""
         return self.estimate_each([key], [x], [y])[0]
 
     def estimate_each(self, keys: Sequence[PRNGKeyArray], xs: Sequence[Any], ys: Sequence[Any]) -> list[Estimate]:
@@ -54,7 +55,10 @@ class NeuralEstimator:
         )
         pairs = [checked_pair(x, y, sets_allowed=True) for x, y in zip(xs, ys, strict=True)]
         self._check(pairs)
-        xs, ys = ([jnp.asarray(part, jnp.float32) for part in parts] for parts in zip(*pairs, strict=True))
+        xs, ys = (
+            [jnp.asarray(in_single_precision(name, part)) for part in parts]
+            for name, parts in zip("xy", zip(*pairs, strict=True), strict=True)
+        )
         with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
             scores, curves = _measure(self, jnp.stack([fast_key(key) for key in keys]), jnp.stack(xs), jnp.stack(ys))
         joint, product = map(np.asarray, scores)
@@ -91,19 +95,24 @@ class NeuralEstimator:
             )
 
     def _report(self, pair: Pair, joint: np.ndarray, product: np.ndarray, curve: np.ndarray) -> Estimate:
-        number, particles = len(joint), pair.y.shape[1] if pair.y.ndim == 3 else None
-        ceiling = self.bound.ceiling(number, self.settings.batch_size)
+        number, particles = len(pair.x), pair.y.shape[1] if pair.y.ndim == 3 else None
+        ceiling = self.bound.ceiling(len(joint), self.settings.batch_size)
         if (pair.x == pair.x[0]).all() or (pair.y == pair.y[0]).all():
             return no_information(number, particles, self.name, ceiling)
         scores = Scores(joint, product)
+        bits = float(_value(self.bound, scores))
+        doubts = () if self.printed else fit_warnings(bits, curve)
+        if isinstance(self.bound, bounds.DonskerVaradhan):
+            doubts += dominated(product)
         return Estimate(
-            bits=float(_value(self.bound, scores)),
+            bits=bits,
             standard_error=bootstrap_error(self.bound, [scores]),
             num_samples=number,
             num_particles=particles,
             estimator=self.name,
             ceiling=ceiling,
             curve=curve,
+            warnings=doubts + ceiling_warning(bits, ceiling),
         )
 
 

@@ -162,7 +162,7 @@ def _targets(memory: Any, belief: Any) -> _Targets:
     )
     if belief.ndim == 3:
         return _Targets(memory, *binned(belief))
-    return _Targets(memory, _checked_probabilities(belief), None)
+    return _Targets(memory, checked_probabilities(belief), None)
 
 
 def _decoder(key: PRNGKeyArray, targets: _Targets, settings: _Settings) -> Decoder:
@@ -268,7 +268,7 @@ def _numbered_anew(cell: Int[np.ndarray, "n m"], num_cells: int) -> tuple[Int[np
     return (np.cumsum(occupied) - 1)[cell], int(occupied.sum())
 
 
-def _checked_probabilities(belief: Any) -> Float[np.ndarray, "n d"]:
+def checked_probabilities(belief: Any) -> Float[np.ndarray, "n d"]:
     rows = checked_rows("belief", belief)
     sums = rows.sum(axis=1, dtype=np.float64)
     require(

@@ -30,6 +30,7 @@ from beliefscope.information.normal_scores import normal_scores
 from beliefscope.information.scores import Samples, Scores
 from beliefscope.information.separable import Codes, SeparableCritic, decayed, table
 from beliefscope.information.set_features import set_features
+from beliefscope.information.warning_signs import ceiling_warning
 
 _FOLDS = 5
 _MEMBERS = 4  # critics of a fold, whose scores are averaged
@@ -102,14 +103,16 @@ class Trusted:
         with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
             found, curves = _measure(key, Samples(x, y), stacked)
         scores = [Scores(*fold) for fold in zip(*map(np.asarray, found), strict=True)]
+        bits = float(np.mean([_value(fold) for fold in scores]))
         return Estimate(
-            bits=float(np.mean([_value(fold) for fold in scores])),
+            bits=bits,
             standard_error=bootstrap_error(DonskerVaradhan(), scores),
             num_samples=number,
             num_particles=particles,
             estimator=self.name,
             ceiling=ceiling,
             curve=np.asarray(curves).mean(axis=(0, 1)),
+            warnings=ceiling_warning(bits, ceiling),
         )
 
 

@@ -1,8 +1,9 @@
 """Measures the checkpoints of a trained run: `measure(run)` writes one small file for each, and skips those there.
 
 A file `DIR/runs/<id>/measure/<measurement-id>.json` says what was measured and how (episode, ε, N, M, estimator), the
-return of the sampled episodes, the bits with each part of the belief, H(b) and, in deterministic T-Mazes, the exact
-I(h + σξ; b). The first, the middle and the last checkpoint also get the controls.
+return of the sampled episodes, the bits with each part of the belief, H(b), what makes them doubtful and, in
+deterministic T-Mazes, the exact I(h + σξ; b). The first, the middle and the last checkpoint also get the controls.
+A measurement of sufficiency has shares in place of bits (sufficiency.py).
 """
 
 import dataclasses
@@ -18,13 +19,15 @@ from rich.progress import Progress
 from beliefscope.agent.manifest import made_with
 from beliefscope.agent.network import QNetwork, WholeMemory
 from beliefscope.agent.run_folder import RunFolder
-from beliefscope.belief import Health, filter_of_paper
-from beliefscope.belief.product import ByPart
+from beliefscope.belief import filter_of_paper
 from beliefscope.errors import require
-from beliefscope.information import Estimate, decode, discrete_entropy
+from beliefscope.information import AtomsEstimate, Estimate, decode
 from beliefscope.measurement.controls import controls, given_time
 from beliefscope.measurement.exact import can_enumerate, exact_information, visited_atoms
+from beliefscope.measurement.doubts import doubts
 from beliefscope.measurement.measurement_spec import MeasurementSpec
+from beliefscope.measurement.parts import asked_parts, parts, written_entropy, written_health
+from beliefscope.measurement.sufficiency import measure_sufficiency
 from beliefscope.pairs import sample_pairs
 from beliefscope.storage import lock, read_record, write_record
 
@@ -60,7 +63,9 @@ def measure_checkpoint(run: RunFolder, spec: MeasurementSpec, episode: int, *, w
     with lock(run.folder / "locks" / f"measure-{run.spec.id}-{name}"):
         if not file.exists():
             key = jax.random.key(int(name[:8], 16))
-            write_record(file, _measure(key, run, spec, episode, with_controls=with_controls))
+            how = measure_sufficiency if spec.estimator == "sufficiency" else _measure
+            about = {"run": run.spec.id, "episode": episode, **spec.describe(), "made_with": made_with()}
+            write_record(file, about | how(key, run, spec, episode, with_controls=with_controls))
         return read_record(file)
 
 
@@ -79,22 +84,17 @@ def _measure(key: PRNGKeyArray, run: RunFolder, spec: MeasurementSpec, episode: 
         replay=reader(run.network(0)) if with_controls else None,
     )
     estimator = spec.build()
-    record: Record = {
-        "run": run.spec.id,
-        "episode": episode,
-        **dataclasses.asdict(spec),
-        "return": float(np.mean(np.asarray(pairs.returns))),
-        "made_with": made_with(),
-    }
-    health = _parts(pairs.health)
-    for part, belief in _asked(spec, _parts(pairs.belief)).items():
+    record: Record = {"return": float(np.mean(np.asarray(pairs.returns)))}
+    health = parts(pairs.health)
+    for part, belief in asked_parts(spec.part, pairs.belief).items():
         found = estimator.estimate(key_fit, pairs.memory, belief)
-        record[part] = {**_written(found), "entropy": _entropy(belief), "health": _health(health[part])}
+        about = _written(found, spec) | {"entropy": written_entropy(belief), "health": written_health(health[part])}
         if with_controls:
             others = controls(key_controls, estimator, pairs, belief, horizon=pomdp.horizon)
-            record[part]["controls"] = {name: _written(other) for name, other in others.items()}
-            record[part]["given time"] = given_time(others)
-            record[part]["decoded"] = _decoded(key_decode, pairs.memory, belief, part)
+            about["controls"] = {name: _written(other, spec) for name, other in others.items()}
+            about["given time"] = given_time(others)
+            about["decoded"] = _decoded(key_decode, pairs.memory, belief, part)
+        record[part] = about | {"warnings": [*found.warnings, *doubts(about)]}
     if can_enumerate(pomdp, spec.epsilon):
         record["exact"] = _exact(key_exact, reader(network), run)
     return record
@@ -114,44 +114,18 @@ def _exact(key: PRNGKeyArray, network: QNetwork | WholeMemory, run: RunFolder) -
     return {"entropy": entropy, **{f"σ = {noise:g}": one.bits for noise, one in found.items()}}
 
 
-def _parts(belief: Any) -> dict[str, Any]:
-    if isinstance(belief, ByPart):
-        return {"relevant": belief.relevant, "irrelevant": belief.irrelevant}
-    return {"belief": belief}
-
-
-def _asked(spec: MeasurementSpec, parts: dict[str, Any]) -> dict[str, Any]:
-    require(
-        spec.part == "all" or spec.part in parts,
-        rule=f"the belief here has the parts {sorted(parts)}",
-        received=spec.part,
-        advice="ask for part 'all'",
-    )
-    return parts if spec.part == "all" else {spec.part: parts[spec.part]}
-
-
-def _health(health: Health) -> Record:
-    """How far the beliefs can be trusted: their mean effective number of particles, the share after the impossible."""
-    sizes = np.asarray(health.effective_sample_size, np.float64)
-    return {
-        "effective_sample_size": float(sizes.mean()) if np.isfinite(sizes).all() else None,  # nothing was sampled
-        "impossible": float(np.mean(np.asarray(health.impossible))),
-    }
-
-
-def _entropy(belief: Any) -> Record | None:
-    """H(b) by counting; None where beliefs are sets, whose entropy no counting gives."""
-    return discrete_entropy(belief)._asdict() if np.ndim(belief) == 2 else None
-
-
-def _written(found: Estimate) -> Record:
+def _written(found: Estimate, spec: MeasurementSpec) -> Record:
+    atoms = {}
+    if isinstance(found, AtomsEstimate):
+        atoms = {name: getattr(found, name) for name in ("num_atoms", "num_classes", "rare", "num_judged")}
     return {
         "bits": found.bits,
         "standard_error": found.standard_error,
-        "N": found.num_samples,
+        "N": spec.num_samples,
         "M": found.num_particles,
         "estimator": found.estimator,
         "ceiling": found.ceiling,
         "near_ceiling": found.near_ceiling,
         "curve": [round(float(bits), 4) if np.isfinite(bits) else None for bits in found.curve],
+        **atoms,
     }

@@ -3,32 +3,49 @@
 import dataclasses
 import hashlib
 import json
-from typing import Literal
+from typing import Any, Literal
 
 from beliefscope.errors import is_real, is_whole, require
-from beliefscope.information import MINE, Estimator, Trusted
+from beliefscope.information import MINE, AtomsBound, Estimator, Trusted
 
 SCHEMA = 2
+EstimatorName = Literal["mine", "mine-authors", "sufficiency", "atoms", "trusted", "text", "code"]
+ESTIMATORS = {
+    "mine": "MINE as in the paper",
+    "mine-authors": "MINE as in its authors' code",
+    "sufficiency": "the share of what the belief knows about the state",
+    "atoms": "a lower bound, where beliefs recur",
+    "trusted": "beliefscope's own, for any two arrays",
+}
+# How stored records, and their ids, call two of them; on the command line and in TOML these are aliases.
+STORED = {"mine": "text", "mine-authors": "code"}
+_VARIANTS: dict[str, Literal["text", "code"]] = {"mine": "text", "mine-authors": "code"}
+
+
+def estimator_name(given: str) -> str:
+    """The name of an estimator, also by its older one."""
+    return next((name for name, stored in STORED.items() if stored == given), given)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MeasurementSpec:
     """How memory and belief are compared; the defaults are the paper's."""
 
-    estimator: Literal["text", "code", "trusted"] = "text"  # MINE as in the paper, as in its authors' code, or ours
-    num_samples: int = 10_000  # N, the pairs that an estimate stands on
+    estimator: EstimatorName = "mine"  # the paper's MINE; 'text' and 'code' are older names of mine and mine-authors
+    num_samples: int = 10_000  # the pairs to measure on; MINE is judged on as many fresh ones besides
     num_particles: int = 1000  # M, of beliefs that are sets of particles
     epsilon: float = 0.0  # ε of the policy whose histories are measured
-    epochs: int | None = None  # of MINE, by default 200 for 'text' and 100 for 'code'; 'trusted' chooses for itself
+    epochs: int | None = None  # of MINE, by default 200, or 100 for 'mine-authors'; the others choose for themselves
     part: Literal["all", "relevant", "irrelevant"] = "all"  # which part of the belief, where it has parts
     memory: Literal["hidden", "whole"] = "hidden"  # h, as the paper has it, or all that is carried: (h, c) of the LSTM
 
     def __post_init__(self):
+        object.__setattr__(self, "estimator", estimator_name(self.estimator))
         require(
-            self.estimator in ("text", "code", "trusted"),
-            rule="the estimator is 'text', 'code' or 'trusted'",
+            self.estimator in ESTIMATORS,
+            rule=f"the estimator is one of {', '.join(ESTIMATORS)}",
             received=self.estimator,
-            advice="'text' is the paper's",
+            advice="'mine' is the paper's",
         )
         for name, least in (("num_samples", 2000), ("num_particles", 1)):
             value = getattr(self, name)
@@ -46,10 +63,10 @@ class MeasurementSpec:
         )
 
         require(
-            self.epochs is None or (is_whole(self.epochs) and self.epochs >= 1 and self.estimator != "trusted"),
+            self.epochs is None or (is_whole(self.epochs) and self.epochs >= 1 and self.estimator in _VARIANTS),
             rule="epochs is a whole number of at least 1, for MINE alone",
             received=f"{self.epochs} with the estimator '{self.estimator}'",
-            advice="the paper has 200; leave it out for 'trusted'",
+            advice="the paper has 200; leave it out for other estimators",
         )
         require(
             self.part in ("all", "relevant", "irrelevant"),
@@ -65,24 +82,33 @@ class MeasurementSpec:
         )
 
     def build(self) -> Estimator:
+        """What estimates bits; 'sufficiency' does not."""
         if self.estimator == "trusted":
             return Trusted()
-        mine = MINE(self.estimator)
+        if self.estimator == "atoms":
+            return AtomsBound()
+        mine = MINE(_VARIANTS[self.estimator])
         return dataclasses.replace(mine, settings=mine.settings._replace(epochs=self.num_epochs))
 
     @property
     def num_epochs(self) -> int | None:
-        """Of MINE; None for `trusted`."""
-        return None if self.estimator == "trusted" else self.epochs or MINE(self.estimator).settings.epochs
+        """Of MINE; None for others."""
+        if self.estimator not in _VARIANTS:
+            return None
+        return self.epochs or MINE(_VARIANTS[self.estimator]).settings.epochs
 
     @property
     def num_rows(self) -> int:
-        """The pairs to draw: MINE trains on N and is judged on N fresh ones, `trusted` takes turns among N."""
-        return self.num_samples if self.estimator == "trusted" else 2 * self.num_samples
+        """N, the pairs that the estimator is given: MINE trains on half of them and is judged on the other half."""
+        return 2 * self.num_samples if self.estimator in _VARIANTS else self.num_samples
+
+    def describe(self) -> dict[str, Any]:
+        """As it is stored."""
+        return {**dataclasses.asdict(self), "estimator": STORED.get(self.estimator, self.estimator)}
 
     def id(self, episode: int, *, with_controls: bool) -> str:
         """The name of the measurement of one checkpoint."""
-        described = {"schema": SCHEMA, **dataclasses.asdict(self), "episode": episode, "controls": with_controls}
+        described = {"schema": SCHEMA, **self.describe(), "episode": episode, "controls": with_controls}
         if self.memory == "hidden":  # as it was called before there was a choice
             del described["memory"]
         return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]

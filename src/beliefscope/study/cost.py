@@ -17,7 +17,7 @@ from beliefscope.study.study import Study
 
 CRITIC_INPUTS = 400  # the size of a memory that takes an estimator as long to read as all else it does
 TRUSTED_PAIRS = 10_000  # `trusted` takes longer for each pair beyond, which is compared with more others
-CONTROL_FITS = 6
+CONTROL_FITS = {"sufficiency": 4}  # six for other estimators
 
 
 class Cost(NamedTuple):
@@ -120,21 +120,29 @@ def _measure_seconds(run: RunSpec, spec: MeasurementSpec, machine: Machine, *, c
     parts = _parts(pomdp, spec)
     fits = sum(_fit_seconds(spec, particles if part == "relevant" else 0, machine) for part in parts)
     fits *= max(1.0, learner.num_layers * learner.hidden_size / CRITIC_INPUTS)
+    if spec.estimator == "sufficiency":  # on its own histories and on the last policy's; with controls on one of them
+        pairs, fits = 2 * pairs, 2 * fits
+        return machine.measure_start + pairs + fits + fits / 2 * _control_fits(spec) * controls
     if controls:
-        fits *= 1 + CONTROL_FITS
+        fits *= 1 + _control_fits(spec)
     return machine.measure_start + machine.controls_start * controls + pairs + fits
+
+
+def _control_fits(spec: MeasurementSpec) -> int:
+    return CONTROL_FITS.get(spec.estimator, 6)
 
 
 def _fit_seconds(spec: MeasurementSpec, particles: int, machine: Machine) -> float:
     if spec.estimator == "trusted":
         return spec.num_samples * machine.trusted_pair * max(1.0, spec.num_samples / TRUSTED_PAIRS)
-    assert spec.num_epochs is not None
+    if spec.num_epochs is None:
+        return machine.decoders * (2.0 if particles else 1.0)
     return spec.num_epochs * spec.num_samples * (machine.vector_epoch + machine.particle_epoch * particles)
 
 
 def _fits(run: RunSpec) -> int:
     return sum(
-        len(_parts(run.training.pomdp, each.spec)) * (len(each.episodes) + CONTROL_FITS * len(each.controls))
+        len(_parts(run.training.pomdp, each.spec)) * (len(each.episodes) + _control_fits(each.spec) * len(each.controls))
         for each in run.measurements
     )
 

@@ -9,7 +9,8 @@ from beliefscope.agent.cells import LSTM
 from beliefscope.agent.stored_spec import CELLS
 from beliefscope.errors import require
 from beliefscope.measurement import MeasurementSpec
-from beliefscope.pomdp import POMDP, Irrelevant, Variant
+from beliefscope.measurement.measurement_spec import ESTIMATORS, STORED, estimator_name
+from beliefscope.pomdp import POMDP, Finite, Irrelevant, Variant
 from beliefscope.study.run_spec import Measurement, first_middle_last
 from beliefscope.study.scales import Scale
 from beliefscope.study.table import one_of, read_table
@@ -56,15 +57,7 @@ def learner_of(table: dict[str, Any], *, cell: str, scale: Scale, variant: Varia
 def measurements_of(table: dict[str, Any], *, learner: DRQN, pomdp: POMDP, scale: Scale) -> tuple[Measurement, ...]:
     """What is measured of a run: every estimator with every ε and memory."""
     given = read_table(table, what="[measurement]", keys=MEASUREMENT)
-    estimators, part = given.get("estimators", [learner.variant]), given.get("part", "all")
-    for estimator in estimators:
-        one_of(estimator, ("text", "code", "trusted"), what="an estimator")
-    require(
-        "epochs" not in given or set(estimators) != {"trusted"},
-        rule="epochs concerns the estimators 'text' and 'code'",
-        received=estimators,
-        advice="leave epochs out: 'trusted' chooses for itself",
-    )
+    estimators, part = _estimators(given, learner, pomdp), given.get("part", "all")
     require(
         part not in ("relevant", "irrelevant") or isinstance(pomdp, Irrelevant),
         rule="only an environment with irrelevant variables has a belief in parts",
@@ -76,11 +69,11 @@ def measurements_of(table: dict[str, Any], *, learner: DRQN, pomdp: POMDP, scale
     controls = _controls(given.get("controls", scale.controls), stored)
     specs = [
         MeasurementSpec(
-            estimator=estimator,
+            estimator=estimator,  # pyright: ignore[reportArgumentType]
             num_samples=given.get("num_samples", scale.num_samples),
             num_particles=given.get("num_particles", scale.num_particles),
             epsilon=epsilon,
-            epochs=None if estimator == "trusted" else given.get("epochs", scale.epochs),
+            epochs=given.get("epochs", scale.epochs) if estimator in STORED else None,
             part=one_of(part, ("all", "relevant", "irrelevant"), what="part"),  # pyright: ignore[reportArgumentType]
             memory=memory,  # pyright: ignore[reportArgumentType]
         )
@@ -89,12 +82,41 @@ def measurements_of(table: dict[str, Any], *, learner: DRQN, pomdp: POMDP, scale
         for epsilon in given.get("epsilons", [0.0])
     ]
     # Shown beside the information in h on the histories nearest to the greedy policy's; each costs six fits more.
-    least = min((spec.epsilon for spec in specs), default=0.0)
-    thorough = {("hidden", least): tuple(episode for episode in episodes if episode in controls)}
+    least, thorough = min(spec.epsilon for spec in specs), tuple(each for each in episodes if each in controls)
     return tuple(
-        Measurement(spec=spec, episodes=episodes, controls=thorough.get((spec.memory, spec.epsilon), ()))
+        Measurement(spec=spec, episodes=episodes, controls=thorough if _has_controls(spec, least) else ())
         for spec in specs
     )
+
+
+def _has_controls(spec: MeasurementSpec, least: float) -> bool:
+    return (spec.memory, spec.epsilon) == ("hidden", least) and spec.estimator != "atoms"
+
+
+def _estimators(given: dict[str, Any], learner: DRQN, pomdp: POMDP) -> list[str]:
+    """By default the variant's MINE, as in the paper, and sufficiency."""
+    default = [estimator_name(learner.variant), "sufficiency"]
+    asked = [one_of(estimator_name(each), ESTIMATORS, what="an estimator") for each in given.get("estimators", default)]
+    require(
+        len(set(asked)) == len(asked),
+        rule="estimators names each of them once, 'text' being 'mine' and 'code' being 'mine-authors'",
+        received=given.get("estimators"),
+        advice="leave out the repeated ones",
+    )
+    require(
+        "epochs" not in given or any(each in STORED for each in asked),
+        rule="epochs concerns the estimators 'mine' and 'mine-authors'",
+        received=asked,
+        advice="leave epochs out: the others choose for themselves",
+    )
+    inner = pomdp.pomdp if isinstance(pomdp, Irrelevant) else pomdp
+    require(
+        "atoms" not in asked or (isinstance(inner, Finite) and (inner is pomdp or given.get("part") == "relevant")),
+        rule="the atoms bound is for beliefs that are rows of probabilities, those of a finite POMDP",
+        received=type(pomdp).__name__,
+        advice="leave out 'atoms'; 'sufficiency' has it beside its shares wherever beliefs recur",
+    )
+    return asked
 
 
 def _memories(asked: list[str], learner: DRQN) -> list[str]:

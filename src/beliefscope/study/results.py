@@ -5,12 +5,14 @@ gives the same bytes, however often it was interrupted and whoever ran it. Runs 
 """
 
 import csv
-import dataclasses
 import hashlib
 import io
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from beliefscope.measurement.doubts import stored_warnings
+from beliefscope.measurement.measurement_spec import estimator_name
 from beliefscope.storage import Damaged, read_lines, read_record
 from beliefscope.study.piece import Piece, Run
 
@@ -18,6 +20,14 @@ Row = dict[str, Any]
 _CONTROLS = ("shuffled", "untrained", "time", "observation", "recent", "memory and time")
 _SCORES = tuple(f"{of}{score}" for of in ("", "baseline_") for score in ("cross_entropy", "kl", "total_variation"))
 _NOISES = ("0.1", "0.01", "0.001")
+# Given the time, of the better decoder with the ends of its interval, on the policy's own histories and on those of the
+# run's last policy; by family; plain; of the time alone; the bits there are to be read; of the controls.
+SUFFICIENCY = (
+    *(f"sufficiency{where}{end}" for where in ("", "_last") for end in ("", "_low", "_high")),
+    *(f"sufficiency{where}_{what}" for where in ("", "_last") for what in ("linear", "MLP", "plain", "time", "bits")),
+    *(f"sufficiency_{control}" for control in ("untrained", "observation", "recent", "shuffled")),
+)
+ATOMS = ("atoms_bits", "atoms_standard_error", "atoms_number", "atoms_rows")
 COLUMNS = (
     "environment",
     "cell",
@@ -28,7 +38,7 @@ COLUMNS = (
     "epochs",
     "part",
     "memory",
-    "N",
+    "N",  # the pairs that the estimator was given: MINE trains on half of them
     "M",
     "return",  # Ĵ, of the evaluation's greedy episodes
     "sampled_return",  # of the episodes that the pairs are from
@@ -44,6 +54,9 @@ COLUMNS = (
     "given_time",
     *(f"exact_{noise}" for noise in _NOISES),
     "exact_entropy",
+    *SUFFICIENCY,
+    *ATOMS,
+    "warnings",  # what makes the row's number doubtful, with "; " between them
     *(f"{probe}_{score}" for probe in ("linear", "MLP") for score in _SCORES),
     "run",
     "measurement",
@@ -83,18 +96,32 @@ def _rows(folder: Path, run: Run) -> list[Row]:
         check_record(piece, piece.result(folder), record)
         if piece.episode not in returns:
             raise Damaged(metrics, f"the evaluation after {piece.episode} episodes is missing")
+        how = {"N": piece.measurement.num_rows, "epochs": piece.measurement.num_epochs}
+        how |= {"memory": piece.measurement.memory, "measurement": piece.result(folder).stem}
+        make = _sufficiency_row if piece.measurement.estimator == "sufficiency" else _row
         for part in ("belief", "relevant", "irrelevant"):
             if part in record:
-                how = {"epochs": piece.measurement.num_epochs, "memory": piece.measurement.memory}
-                how["measurement"] = piece.result(folder).stem
-                rows.append({**about, **how, "part": part, "return": returns[piece.episode], **_row(record, part)})
-    return rows
+                rows.append({**about, "part": part, "return": returns[piece.episode], **make(record, part), **how})
+    return _with_warnings(rows)
+
+
+def _with_warnings(rows: list[Row]) -> list[Row]:
+    """A number of bits is held against what the atoms bound proves on the same policy's histories."""
+    same = ("episode", "epsilon", "memory", "part")
+    proven = {
+        tuple(row[name] for name in same): row["atoms_bits"] - 2 * row["atoms_standard_error"]
+        for row in rows
+        if row.get("atoms_bits") is not None
+    }
+    return [
+        row | {"warnings": "; ".join(row["warnings"](proven.get(tuple(row[name] for name in same))))} for row in rows
+    ]
 
 
 def check_record(piece: Piece, file: Path, record: Row) -> None:
     """Raise `Damaged` if this is another measurement's record, whole as it may be."""
     assert piece.measurement is not None
-    expected = {"run": piece.run, "episode": piece.episode, **dataclasses.asdict(piece.measurement)}
+    expected = {"run": piece.run, "episode": piece.episode, **piece.measurement.describe()}
     written = {"memory": "hidden", **record}  # what it was before there was a choice
     if any(written.get(name) != value for name, value in expected.items()):
         raise Damaged(file, "it is the record of another measurement")
@@ -114,11 +141,8 @@ def _checked_metrics(run: Path) -> Path:
 
 def _row(record: Row, part: str) -> Row:
     found = record[part]
-    row = {name: found[name] for name in ("bits", "standard_error", "N", "M", "ceiling", "near_ceiling")}
-    row |= {name: record[name] for name in ("episode", "epsilon", "estimator")}
-    row |= {"sampled_return": record["return"], **found["health"]}
-    if found["entropy"] is not None:
-        row |= {"entropy": found["entropy"]["bits"], "entropy_flagged": found["entropy"]["flagged"]}
+    row = {name: found[name] for name in ("bits", "standard_error", "M", "ceiling", "near_ceiling")}
+    row |= _about(record, part) | {"warnings": partial(stored_warnings, found)}
     if "controls" in found:
         row |= {f"control_{name.replace(' ', '_')}": found["controls"][name]["bits"] for name in _CONTROLS}
         row["given_time"] = found["given time"]
@@ -128,3 +152,36 @@ def _row(record: Row, part: str) -> Row:
         row |= {f"exact_{noise}": record["exact"][f"σ = {noise}"] for noise in _NOISES}
         row["exact_entropy"] = record["exact"]["entropy"]
     return row
+
+
+def _about(record: Row, part: str) -> Row:
+    """What rows of all estimators have."""
+    found = record[part]
+    row = {"episode": record["episode"], "epsilon": record["epsilon"], "estimator": estimator_name(record["estimator"])}
+    row |= {"sampled_return": record["return"], **found["health"]}
+    if found["entropy"] is not None:
+        row |= {"entropy": found["entropy"]["bits"], "entropy_flagged": found["entropy"]["flagged"]}
+    return row
+
+
+def _sufficiency_row(record: Row, part: str) -> Row:
+    found = record[part]
+    row = {"M": found["M"], **_about(record, part)}
+    for where, measured in (("", found["own"]), ("_last", found["last"])):
+        name, given = f"sufficiency{where}", measured["given_time"]
+        row |= {f"{name}{end}": given["best"] and given["best"][k] for k, end in enumerate(("", "_low", "_high"))}
+        row |= {f"{name}_linear": _value(given["linear"]), f"{name}_MLP": _value(given["mlp"])}
+        row |= {f"{name}_plain": _value(measured["plain"]["best"]), f"{name}_time": _value(measured["time_alone"])}
+        row[f"{name}_bits"] = given["available"]
+    for control, measured in found.get("controls", {}).items():
+        row[f"sufficiency_{control}"] = _value(measured["given_time"]["best"])
+    atoms, doubts = found["atoms"], [*found["own"]["warnings"]]
+    if atoms is not None:
+        row |= {f"atoms_{name}": atoms[name] for name in ("bits", "standard_error")}
+        row |= {"atoms_number": atoms["num_atoms"], "atoms_rows": atoms["num_judged"]}
+        doubts += atoms["warnings"]
+    return row | {"warnings": lambda proven: doubts}
+
+
+def _value(ratio: list[float] | None) -> float | None:
+    return None if ratio is None else ratio[0]

@@ -94,5 +94,5 @@ def _pieces(run: RunSpec) -> Iterator[Piece]:
 
 def _described(piece: Piece) -> dict[str, Any]:
     given = {"kind": piece.kind, "episode": piece.episode, "controls": piece.controls or None}
-    measurement = None if piece.measurement is None else dataclasses.asdict(piece.measurement)
+    measurement = None if piece.measurement is None else piece.measurement.describe()
     return {name: value for name, value in {**given, "measurement": measurement}.items() if value is not None}

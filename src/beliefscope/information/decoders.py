@@ -1,0 +1,162 @@
+"""Decoders and the one loop that fits them: steps of AdamW on random batches, the weights kept that chose best.
+
+`reading(memory)` is what a decoder reads: every column at mean 0 and deviation 1, and beside them the principal
+directions, brought to deviation 1 too. A direction whose deviation is below 1 % of the largest one's is not amplified
+further: what lies there is too faint to count as held, and noise where memories are noisy.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import lax
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from beliefscope.information.critics import Layers
+from beliefscope.information.each import on_each
+from beliefscope.information.seeding import generator
+
+FIFTHS = 5
+_FAINTEST = 1e-4  # of the largest variance along a principal direction: 1 % of its deviation
+
+Model = TypeVar("Model")
+
+
+class Descent(NamedTuple):
+    """How a decoder is fitted."""
+
+    learning_rate: float  # of AdamW at the start; it falls to zero along a cosine
+    steps: int  # whatever the number of rows: few rows need as many as many do
+    decay: float = 0.0  # of the weights
+    batch_size: int = 512
+    looks: int = 20  # how often the choosing rows are asked
+
+
+class Family(NamedTuple):
+    """A kind of decoder."""
+
+    name: str
+    hidden: tuple[int, ...]
+    descent: Descent
+
+
+# Chosen on memories of 64 numbers from trained and untrained networks (docs/benchmarks.md).
+FAMILIES = (
+    Family("linear", (), Descent(learning_rate=0.05, steps=400, decay=0.1)),
+    Family("MLP", (128, 128), Descent(learning_rate=0.003, steps=500, decay=0.5)),
+)
+
+
+class Split(NamedTuple):
+    """Three fifths of the rows train, one chooses, one judges."""
+
+    train: Int[Any, "*splits train"]
+    choose: Int[Any, "*splits choose"]
+    judge: Int[Any, "*splits judge"]
+
+
+def splits(key: PRNGKeyArray, number: int, count: int) -> Split:
+    """`count` splits of so many rows, stacked; no two of them judge the same row, and at most four rows are unused."""
+    fifths = generator(key).permutation(number)[: number // FIFTHS * FIFTHS].reshape(FIFTHS, -1)
+    turned = [np.roll(fifths, -place, axis=0) for place in range(count)]
+    return Split(*(np.stack(rows) for rows in zip(*((each[2:].ravel(), each[1], each[0]) for each in turned))))
+
+
+def descend(
+    key: PRNGKeyArray,
+    start: Model,
+    loss: Callable[[Model, PyTree], Float[Array, " n"]],
+    train: PyTree,
+    choose: PyTree,
+    settings: Descent,
+) -> tuple[Model, Float[Array, ""]]:
+    """The weights, the start included, whose mean loss on `choose` was least, and that loss.
+
+    `train` and `choose` are trees of arrays with a row for each sample; `loss(model, rows)` is that of every row.
+    """
+    number = len(jax.tree.leaves(train)[0])
+    size, period = min(settings.batch_size, number), -(-settings.steps // settings.looks)
+    rate = optax.cosine_decay_schedule(settings.learning_rate, period * settings.looks)
+    adam = optax.adamw(rate, weight_decay=settings.decay)
+
+    def mean(model: Model, rows: PyTree) -> Float[Array, ""]:
+        return jnp.mean(loss(model, rows))
+
+    def step(carry, batch: Int[Array, " size"]):
+        model, state = carry
+        gradient = jax.grad(mean)(model, jax.tree.map(lambda leaf: leaf[batch], train))
+        updates, state = adam.update(gradient, state, model)
+        return (eqx.apply_updates(model, updates), state), None
+
+    def look(carry, key_look: PRNGKeyArray):
+        learning, best, least = carry
+        learning, _ = lax.scan(step, learning, jax.random.randint(key_look, (period, size), 0, number))
+        now = mean(learning[0], choose)
+        best = jax.tree.map(lambda new, old: jnp.where(now < least, new, old), learning[0], best)
+        return (learning, best, jnp.minimum(now, least)), None
+
+    carry = ((start, adam.init(start)), start, mean(start, choose))  # pyright: ignore[reportArgumentType]
+    _, best, least = lax.scan(look, carry, jax.random.split(key, settings.looks))[0]
+    return best, least
+
+
+def silent(key: PRNGKeyArray, inputs: int, family: Family, outputs: int) -> Layers:
+    """A decoder that answers 0 whatever it reads: nothing to unlearn where the memory says nothing."""
+    layers = Layers(key, (inputs, *family.hidden, outputs))
+    last = (jnp.zeros_like(layers.weights[-1]), jnp.zeros_like(layers.biases[-1]))
+    return eqx.tree_at(lambda decoder: (decoder.weights[-1], decoder.biases[-1]), layers, last)
+
+
+class Decoded(NamedTuple):
+    """What the decoders of one family say, in nats: the mean on the choosing rows, each judging row."""
+
+    chosen: Float[np.ndarray, " fits"]
+    judged: Float[np.ndarray, "fits judge"]
+
+
+def cross_entropies(
+    key: PRNGKeyArray,
+    x: Float[Array, "n x"],
+    y: Float[Array, "n d"],
+    which: Int[Array, " n"],
+    baselines: Float[Array, "fits rows d"],
+    parts: Split,
+    family: Family,
+) -> Decoded:
+    """−Σ y log ŷ, where log ŷ is the decoder's answer added to row `which` of the baseline, and normalised."""
+    keys = jax.random.split(key, len(baselines))
+    with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
+        return Decoded(*map(np.asarray, _cross_entropies(keys, x, y, which, baselines, parts, family)))
+
+
+@partial(jax.jit, static_argnames="family")
+def _cross_entropies(keys, x, y, which, baselines, parts: Split, family: Family):
+    def one(key: PRNGKeyArray, baseline: Float[Array, "rows d"], split: Split):
+        def loss(decoder: Layers, rows) -> Float[Array, " n"]:
+            seen, target, row = rows
+            return optax.softmax_cross_entropy(decoder(seen) + baseline[row], target)
+
+        train, choose, judge = (jax.tree.map(lambda leaf: leaf[rows], (x, y, which)) for rows in split)
+        key_start, key_fit = jax.random.split(key)
+        start = silent(key_start, x.shape[1], family, y.shape[1])
+        decoder, chosen = descend(key_fit, start, loss, train, choose, family.descent)
+        return chosen, loss(decoder, judge)
+
+    return on_each(one, keys, baselines, parts)
+
+
+def reading(memory: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n twice"]:
+    """The columns, standardised in double precision, and their principal directions, each at deviation 1 at most."""
+    columns = memory.astype(np.float64)
+    columns = columns - columns.mean(axis=0)
+    deviation = np.where(np.ptp(memory, axis=0) > 0, columns.std(axis=0), np.inf)  # what is constant becomes 0
+    columns = columns / np.where(deviation > 0, deviation, np.inf)
+    variances, directions = np.linalg.eigh(columns.T @ columns / len(columns))
+    faintest = max(_FAINTEST * float(variances[-1]), 1e-30)
+    principal = columns @ directions / np.sqrt(np.maximum(variances, 0) + faintest)
+    return np.concatenate([columns, principal], axis=1).astype(np.float32)
