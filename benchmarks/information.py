@@ -6,6 +6,7 @@
     python benchmarks/information.py pairs        10,000 pairs of memory and belief, compilation apart
     python benchmarks/information.py gpu          fits of vectors, one and twenty at a time, and pairs on a GPU
     python benchmarks/information.py sets         fits of sets of particles, one and twenty at a time, on a GPU
+    python benchmarks/information.py sufficiency  sufficiency and the atoms bound beside a fit of MINE, on any device
     python benchmarks/information.py --tiny ...   the same with sizes at which the numbers mean nothing
 
 A fit is all of `estimate`: checks, epochs, the choice among them, fresh pairs, bootstrap. Alternatives take turns,
@@ -26,6 +27,7 @@ import numpy as np
 from beliefscope.agent import QNetwork
 from beliefscope.agent.cells import GRU
 from beliefscope.belief import ExactFilter, Filter, filter_of_paper
+from beliefscope.information import AtomsBound, sufficiency
 from beliefscope.information.bounds import DonskerVaradhan
 from beliefscope.information.fit import FitSettings
 from beliefscope.information.neural import NeuralEstimator
@@ -178,9 +180,38 @@ def sets_on_gpu(sizes: Sizes) -> None:
     side_by_side(sizes, f"sets of {sizes.particles}", sizes.particles, 2)
 
 
+def codes(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Memories that tell the time and, two times in three, the side; beliefs that know both, one-hot; the time."""
+    draw = np.random.default_rng(0)
+    time, side = draw.integers(0, BELIEF // 2, size=rows), draw.integers(0, 2, size=rows)
+    known = np.where(draw.random(rows) < 1 / 3, draw.integers(0, 2, size=rows), side)
+    memory = draw.normal(size=(BELIEF, MEMORY))[2 * time + known] + 0.3 * draw.normal(size=(rows, MEMORY))
+    return memory.astype(np.float32), np.eye(BELIEF, dtype=np.float32)[2 * time + side], time
+
+
+def of_decoders(sizes: Sizes) -> None:
+    memory, belief, time = codes(sizes.pairs if sizes.pairs > 1000 else 1000)
+    x, y = dependent(0, sizes.rows, BELIEF)
+    programs: dict[str, Callable[[], object]] = {
+        "sufficiency, two families": lambda: sufficiency(memory, belief, time),
+        "atoms bound": lambda: AtomsBound().estimate(jax.random.key(0), memory, belief),
+        f"MINE, {sizes.epochs} epochs": lambda: mine(sizes.epochs).estimate(jax.random.key(0), x, y),
+    }
+    firsts = {name: seconds_of(program) for name, program in programs.items()}
+    taken = in_turn(programs, sizes.rounds)
+    print(f"\n{len(memory)} pairs of {MEMORY} and {BELIEF} columns, MINE on {sizes.rows}: seconds")
+    print(f"  {'':<28}" + "".join(f"{head:>10}" for head in ("compile", "run", "least", "of MINE")))
+    slowest = statistics.median(taken[f"MINE, {sizes.epochs} epochs"])
+    for name, seconds in taken.items():
+        run = statistics.median(seconds)
+        row = (firsts[name] - run, run, min(seconds), run / slowest)
+        print(f"  {name:<28}" + "".join(f"{value:>10.3f}" for value in row), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = {"fit": against_torch, "batch": fits_in_a_batch, "pairs": sampling, "gpu": on_gpu, "sets": sets_on_gpu}
+    parts["sufficiency"] = of_decoders
     parser.add_argument("part", nargs="?", choices=list(parts), help="the first three if none is named")
     parser.add_argument("--tiny", action="store_true", help="to see that everything runs")
     arguments = parser.parse_args()

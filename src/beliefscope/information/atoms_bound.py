@@ -72,11 +72,12 @@ class AtomsBound:
         classes = _classes(atoms, parts.train)
         entropy, num_classes = exact_entropy(np.bincount(classes) / number), int(classes.max()) + 1
         judged = _judged(key_fit, jnp.asarray(reading(pair.x)), classes, parts) / np.log(2)
+        missing, standard_error = _adjusted(judged, _surprise(classes)[parts.judge] - entropy)
         rare = float(np.mean(classes == 0))
         many = f"{rare:.0%} of the rows are rare atoms, counted as one: the bound may be far below the information"
         return AtomsEstimate(
-            bits=max(0.0, float(entropy - judged.mean())),
-            standard_error=_standard_error(classes, judged, parts.judge),
+            bits=max(0.0, entropy - missing),
+            standard_error=standard_error,
             num_samples=number,
             num_particles=None,
             estimator=self.name,
@@ -112,11 +113,17 @@ def _judged(
     return min(found, key=lambda decoded: float(decoded.chosen.mean())).judged.astype(np.float64)
 
 
-def _standard_error(
-    classes: Int[np.ndarray, " n"], judged: Float[np.ndarray, "splits judge"], judges: Int[np.ndarray, "splits judge"]
-) -> float:
-    """Of the mean over the judged rows of log p̂(g | h) / p(g), and of the choice of splits."""
-    surprise = -np.log2(np.maximum(np.bincount(classes), 1) / len(classes))
-    gained = surprise[classes[judges]] - judged
-    within, between = np.var(gained, ddof=1) / gained.size, np.var(gained.mean(axis=1), ddof=1) / len(gained)
-    return float(np.sqrt(max(within, between)))
+def _surprise(classes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """−log2 p of the class of each row, whose mean is H."""
+    return -np.log2(np.maximum(np.bincount(classes), 1) / len(classes))[classes]
+
+
+def _adjusted(
+    judged: Float[np.ndarray, "splits judge"], excess: Float[np.ndarray, "splits judge"]
+) -> tuple[float, float]:
+    """The mean cross entropy, freed by regression from what judging rows of more or less likely classes than usual do
+    to it, and its standard error, that of the choice of splits included."""
+    slope = float(np.mean((judged - judged.mean()) * (excess - excess.mean())) / max(np.var(excess), 1e-12))
+    freed = judged - slope * excess
+    within, between = np.var(freed, ddof=1) / freed.size, np.var(freed.mean(axis=1), ddof=1) / len(freed)
+    return float(freed.mean()), float(np.sqrt(max(within, between)))

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import lax
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from beliefscope.information.critics import Layers
@@ -22,6 +23,7 @@ from beliefscope.information.each import on_each
 from beliefscope.information.seeding import generator
 
 FIFTHS = 5
+_BATCHES, _SMALLEST_BATCH, _LARGEST_BATCH = 12, 64, 512
 _FAINTEST = 1e-4  # of the largest variance along a principal direction: 1 % of its deviation
 
 Model = TypeVar("Model")
@@ -33,8 +35,11 @@ class Descent(NamedTuple):
     learning_rate: float  # of AdamW at the start; it falls to zero along a cosine
     steps: int  # whatever the number of rows: few rows need as many as many do
     decay: float = 0.0  # of the weights
-    batch_size: int = 512
     looks: int = 20  # how often the choosing rows are asked
+
+    def batch_size(self, number: int) -> int:
+        """Of so many rows: a fit costs in proportion to their number."""
+        return min(number, max(_SMALLEST_BATCH, min(number // _BATCHES, _LARGEST_BATCH)))
 
 
 class Family(NamedTuple):
@@ -70,39 +75,45 @@ def splits(key: PRNGKeyArray, number: int, count: int) -> Split:
 def descend(
     key: PRNGKeyArray,
     start: Model,
-    loss: Callable[[Model, PyTree], Float[Array, " n"]],
-    train: PyTree,
-    choose: PyTree,
+    loss: Callable[[Model, Float[Array, "n columns"]], Float[Array, " n"]],
+    train: Float[Array, "train columns"],
+    choose: Float[Array, "choose columns"],
     settings: Descent,
 ) -> tuple[Model, Float[Array, ""]]:
     """The weights, the start included, whose mean loss on `choose` was least, and that loss.
 
-    `train` and `choose` are trees of arrays with a row for each sample; `loss(model, rows)` is that of every row.
+    `loss(model, rows)` is that of every row; a row holds all that is known of a sample, end to end: on a GPU a step
+    should be few kernels, since their starts are what takes time there.
     """
-    number = len(jax.tree.leaves(train)[0])
-    size, period = min(settings.batch_size, number), -(-settings.steps // settings.looks)
+    size, period = settings.batch_size(len(train)), -(-settings.steps // settings.looks)
     rate = optax.cosine_decay_schedule(settings.learning_rate, period * settings.looks)
     adam = optax.adamw(rate, weight_decay=settings.decay)
+    weights, restored = _flattened(start)
 
-    def mean(model: Model, rows: PyTree) -> Float[Array, ""]:
-        return jnp.mean(loss(model, rows))
+    def mean(weights: PyTree, rows: Float[Array, "n columns"]) -> Float[Array, ""]:
+        return jnp.mean(loss(restored(weights), rows))
 
     def step(carry, batch: Int[Array, " size"]):
-        model, state = carry
-        gradient = jax.grad(mean)(model, jax.tree.map(lambda leaf: leaf[batch], train))
-        updates, state = adam.update(gradient, state, model)
-        return (eqx.apply_updates(model, updates), state), None
+        weights, state = carry
+        updates, state = adam.update(jax.grad(mean)(weights, train[batch]), state, weights)
+        return (eqx.apply_updates(weights, updates), state), None
 
     def look(carry, key_look: PRNGKeyArray):
         learning, best, least = carry
-        learning, _ = lax.scan(step, learning, jax.random.randint(key_look, (period, size), 0, number))
+        learning, _ = lax.scan(step, learning, jax.random.randint(key_look, (period, size), 0, len(train)))
         now = mean(learning[0], choose)
         best = jax.tree.map(lambda new, old: jnp.where(now < least, new, old), learning[0], best)
         return (learning, best, jnp.minimum(now, least)), None
 
-    carry = ((start, adam.init(start)), start, mean(start, choose))  # pyright: ignore[reportArgumentType]
+    carry = ((weights, adam.init(weights)), weights, mean(weights, choose))
     _, best, least = lax.scan(look, carry, jax.random.split(key, settings.looks))[0]
-    return best, least
+    return restored(best), least
+
+
+def _flattened(model: Model) -> tuple[PyTree, Callable[[PyTree], Model]]:
+    """The weights as one vector on a GPU, where that saves kernels. On CPU as they are: there the compiled loop over one
+    vector now and then gave NaN, in three processes of fourteen (JAX 0.10.2), and over separate arrays never."""
+    return (model, lambda weights: weights) if jax.default_backend() == "cpu" else ravel_pytree(model)
 
 
 def silent(key: PRNGKeyArray, inputs: int, family: Family, outputs: int) -> Layers:
@@ -131,21 +142,26 @@ def cross_entropies(
     """−Σ y log ŷ, where log ŷ is the decoder's answer added to row `which` of the baseline, and normalised."""
     keys = jax.random.split(key, len(baselines))
     with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
-        return Decoded(*map(np.asarray, _cross_entropies(keys, x, y, which, baselines, parts, family)))
+        found = Decoded(*map(np.asarray, _cross_entropies(keys, x, y, which, baselines, parts, family)))
+    if not np.isfinite(found.chosen).all():
+        raise FloatingPointError(f"the {family.name} decoder's loss is not finite; measure again.")
+    return found
 
 
 @partial(jax.jit, static_argnames="family")
 def _cross_entropies(keys, x, y, which, baselines, parts: Split, family: Family):
-    def one(key: PRNGKeyArray, baseline: Float[Array, "rows d"], split: Split):
-        def loss(decoder: Layers, rows) -> Float[Array, " n"]:
-            seen, target, row = rows
-            return optax.softmax_cross_entropy(decoder(seen) + baseline[row], target)
+    ends = (x.shape[1], x.shape[1] + y.shape[1])
 
-        train, choose, judge = (jax.tree.map(lambda leaf: leaf[rows], (x, y, which)) for rows in split)
+    def loss(decoder: Layers, rows: Float[Array, "n columns"]) -> Float[Array, " n"]:
+        seen, target, baseline = jnp.split(rows, ends, axis=1)
+        return optax.softmax_cross_entropy(decoder(seen) + baseline, target)
+
+    def one(key: PRNGKeyArray, baseline: Float[Array, "rows d"], split: Split):
+        rows = jnp.concatenate([x, y, baseline[which]], axis=1)
         key_start, key_fit = jax.random.split(key)
         start = silent(key_start, x.shape[1], family, y.shape[1])
-        decoder, chosen = descend(key_fit, start, loss, train, choose, family.descent)
-        return chosen, loss(decoder, judge)
+        decoder, chosen = descend(key_fit, start, loss, rows[split.train], rows[split.choose], family.descent)
+        return chosen, loss(decoder, rows[split.judge])
 
     return on_each(one, keys, baselines, parts)
 

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.sparse import csr_array
-from scipy.special import digamma
+from scipy.special import digamma, entr
 
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
@@ -148,7 +148,7 @@ def _of_rows(key: PRNGKeyArray, x, beliefs: _Beliefs, times: Int[np.ndarray, " n
     where = np.zeros(len(rows), int) if times is None else times
     tables: dict[str, np.ndarray] = {"none": np.stack([_mean(rows[train])[None] for train in parts.train])}
     if times is not None:
-        tables["time"] = np.stack([_means_at(rows, times, *map(np.asarray, each)) for each in zip(*parts[:2])])
+        tables["time"] = np.stack([_means_at(rows, times, *map(np.asarray, each)) for each in zip(*parts[:2], strict=True)])
         tables["none"] = np.broadcast_to(tables["none"], tables["time"].shape)
     baseline = {
         name: np.stack([_cross_entropy(rows[judge], each[where[judge]]) for judge, each in zip(parts.judge, table)])
@@ -261,7 +261,7 @@ def _cross_entropy(rows: Float[np.ndarray, "n d"], log_answer: Float[np.ndarray,
 
 
 def _entropies(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
-    return -np.sum(rows * np.log(np.where(rows > 0, rows, 1.0)), axis=1)
+    return entr(rows).sum(axis=1)
 
 
 def _counted(sets: np.ndarray, bins: int) -> _Beliefs:
