@@ -17,8 +17,8 @@ from beliefscope.study.piece import Piece, Run
 from beliefscope.study.results import COLUMNS
 
 MAZE, HIKE = "T-Maze, L = 50", "Mountain Hike"
-MINE = Instrument("text", 200, 10_000, None)
-PARTICLES = Instrument("text", 200, 10_000, 1000)
+MINE = Instrument("mine", 200, 20_000, None)
+PARTICLES = Instrument("mine", 200, 20_000, 1000)
 LEVELS = {MAZE: (-4.8, 1.4567), HIKE: (-37.0, -19.0)}  # the return before training and at best
 LEARNER = {name: printed for name, (_, printed, _) in DRQN.items()}
 
@@ -33,6 +33,7 @@ num_episodes = 20
 checkpoint_period = 10
 hidden_size = 8
 [measurement]
+estimators = ["mine"]
 num_samples = 2000
 epochs = 2
 """
@@ -42,7 +43,7 @@ NAMES = ("shuffled", "untrained", "time", "observation", "recent", "memory and t
 
 def row(**given: Any) -> dict[str, Any]:
     """Of a study's table, the rest of which was not measured."""
-    usual = {"estimator": "text", "epochs": 200, "N": 10_000, "epsilon": 0.0, "part": "belief", "memory": "hidden"}
+    usual = {"estimator": "mine", "epochs": 200, "N": 20_000, "epsilon": 0.0, "part": "belief", "memory": "hidden"}
     about = {"environment": MAZE, "cell": "GRU", "seed": 0, "run": "run", "episode": 0}
     assert set(given) <= set(COLUMNS)
     return dict.fromkeys(COLUMNS) | about | usual | given
@@ -100,6 +101,7 @@ def made_up(environments, *, cells=CELLS, seeds=4, checkpoints=51, sizes=(), eps
         failures=(),
         table=table,
         panels=panels(table),
+        shares=panels(table, of_shares=True),
         returns={which: tuple(each) for which, each in returns.items()},
         optimum=optimum,
     )

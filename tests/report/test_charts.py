@@ -153,10 +153,10 @@ def test_relevant_and_irrelevant_lines_share_a_chart(results, found):
 
 
 def test_parts_measured_by_different_instruments_share_no_chart():
-    instruments = ({"estimator": "text", "N": 500}, {"estimator": "trusted", "epochs": None})
+    instruments = ({"estimator": "mine", "N": 500}, {"estimator": "trusted", "epochs": None})
     rows = [row(part=part, bits=1.0, **how) for how in instruments for part in ("relevant", "irrelevant")]
     found = [chart for chart in charts(results_of(rows)) if chart.section == "irrelevant"]
-    assert [chart.note for chart in found] == ["MINE, 200 epochs, N = 500", "trusted, N = 10,000"]
+    assert [chart.note for chart in found] == ["MINE, 200 epochs, N = 500", "trusted, N = 20,000"]
     assert [len(chart.traces) for chart in found] == [2, 2]
     crossed = charts(results_of([rows[0], rows[3]]))
     assert not [chart for chart in crossed if chart.section == "irrelevant"]

@@ -51,10 +51,10 @@ def rows_of(environment, cell, returns, bits, *, seeds=4, episodes=FULL, noise=0
                     "seed": seed,
                     "episode": int(episode),
                     "epsilon": 0.0,
-                    "estimator": "text",
+                    "estimator": "mine",
                     "epochs": 200,
                     "part": "belief",
-                    "N": 10_000,
+                    "N": 20_000,
                     "M": 1000 if "Hike" in environment and others.get("part") != "irrelevant" else None,
                     "return": float(value),
                     "bits": float(information),
@@ -297,7 +297,7 @@ def test_a_claim_fails_where_one_part_is_otherwise(name):
 LESS = {
     "three seeds": {"seeds": 3},
     "quick": {"episodes": QUICK, "N": 2000, "seeds": 2},
-    "few pairs": {"N": 5000},
+    "few pairs": {"N": 10_000},
     "every 200 episodes": {"episodes": FULL[::2]},
     "unfinished": {"episodes": FULL[:-1]},
 }
@@ -366,7 +366,7 @@ def test_nineteen_optimal_points_are_not_enough():
 
 def test_estimators_are_not_mixed_and_the_remark_says_so():
     rows = curves([MAZE])
-    others = [{**row, "estimator": "code", "epochs": 100, "bits": 9.0} for row in rows if row["seed"] < 2]
+    others = [{**row, "estimator": "mine-authors", "epochs": 100, "bits": 9.0} for row in rows if row["seed"] < 2]
     trusted = [{**row, "estimator": "trusted", "bits": 9.0} for row in 2 * rows]
     alone, mixed = verdict(3, rows), verdict(3, others + trusted + rows)
     assert mixed.numbers == alone.numbers

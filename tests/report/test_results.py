@@ -32,7 +32,7 @@ def test_panels_never_mix_environments_parts_epsilons_memories_or_instruments():
         "part": ("relevant", "irrelevant"),
         "epsilon": (0.0, 0.2),
         "memory": ("hidden", "whole"),
-        "estimator": ("text", "trusted"),
+        "estimator": ("mine", "trusted"),
         "epochs": (50, 200),
         "N": (2000, 10_000),
         "M": (None, 64),
@@ -104,7 +104,7 @@ def test_the_band_of_returns_is_over_seeds_too():
 
 
 def test_an_instrument_says_how_bits_were_measured():
-    assert str(Instrument("text", 200, 10_000, None)) == "MINE, 200 epochs, N = 10,000"
+    assert str(Instrument("mine", 200, 10_000, None)) == "MINE, 200 epochs, N = 10,000"
     assert str(Instrument("trusted", None, 4000, 1000)) == "trusted, N = 4,000, M = 1,000"
 
 
@@ -137,7 +137,7 @@ def test_a_finished_folder_has_the_curves_of_its_records(tmp_path):
     results = read_results(stored)
     assert set(results.states.values()) == {"done"}
     (panel,) = results.panels
-    assert panel[:5] == (ENVIRONMENT, "belief", 0.0, "hidden", Instrument("text", 2, 2000, None))
+    assert panel[:5] == (ENVIRONMENT, "belief", 0.0, "hidden", Instrument("mine", 2, 4000, None))
     for cell, seed in itertools.product(("GRU", "BRC"), (0, 1)):
         found, evaluations = panel.curves[cell][seed], results.returns[ENVIRONMENT, cell][seed]
         assert (found.seed, evaluations.seed) == (seed, seed)

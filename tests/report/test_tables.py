@@ -106,7 +106,7 @@ def test_another_instrument_has_rows_of_its_own():
     rows, _ = drawn(cells=("GRU",))
     others = [each | {"estimator": "trusted", "epochs": None, "bits": -each["bits"]} for each in rows]
     mine, trusted = correlations(results_of(rows + others))[::2]
-    assert trusted.instrument == "trusted, N = 10,000"
+    assert trusted.instrument == "trusted, N = 20,000"
     assert trusted.pearson.value == pytest.approx(-mine.pearson.value)
 
 
@@ -145,7 +145,7 @@ def test_the_papers_estimator_and_the_hikes_noise_stand_beside_the_learner():
     specs = {run: spec | {"pomdp": spec["pomdp"] | noise} for run, spec in results.specs.items()}
     found = hyperparameters(results._replace(specs=specs))
     assert [(each.of, each.symbol, each.values, each.differs) for each in found if each.of != "DRQN"] == [
-        ("MINE", "N", "2000", True),
+        ("MINE", "2N", "2000", True),
         ("MINE", "E", "50", True),
         ("Mountain Hike", "σ_O", "0.1", False),
         ("Mountain Hike", "σ_T", "0.2", True),

@@ -173,7 +173,7 @@ def test_checkpoints_and_controls_can_be_chosen(tmp_path):
         assert run.traces == ()
         return [(each.spec.estimator, each.episodes, each.controls) for each in run.measurements]
 
-    assert asked('checkpoints = "last"') == [("text", (2000,), (2000,))]
+    assert asked('checkpoints = "last"') == [("mine", (2000,), (2000,)), ("sufficiency", (2000,), (2000,))]
     assert asked('checkpoints = "first-middle-last"\ncontrols = "none"') == [("text", (0, 1000, 2000), ())]
     assert asked("checkpoints = [400, 0]") == [("text", (0, 400), (0,))]
     assert asked('checkpoints = [400, 0]\ncontrols = "all"') == [("text", (0, 400), (0, 400))]

@@ -31,6 +31,9 @@ from beliefscope.report.tables import points
 _FEW = 12  # checkpoints, of which each gets a mark
 # What may be laid over the information's axis: the column, its name, its dash.
 OVERLAYS = {
+    "own": ("sufficiency on the policy's own histories", "dash"),
+    "failed": ("fits that failed", ""),
+    "atoms_bits": ("what the atoms bound proves", "solid"),
     "entropy": ("H(b): the belief's entropy", "dash"),
     "control_time": ("I(t; b): what the time alone says", "dot"),
     "given_time": ("I(h; b | t): given the time", "dashdot"),
@@ -42,6 +45,14 @@ OVERLAYS = {
     "exact_0.01": ("exact I(h + σξ; b), σ = 0.01", "dash"),
     "exact_0.001": ("exact I(h + σξ; b), σ = 0.001", "dash"),
     "whole": ("all that is carried: (h, c) of the LSTM", "dash"),
+}
+SHOWN = ("own", "failed", "entropy")  # at first
+_SHARE_BARS = {
+    "sufficiency": "memory",
+    "sufficiency_untrained": "untrained cell",
+    "sufficiency_observation": "last observation",
+    "sufficiency_recent": "last 8 steps",
+    "sufficiency_shuffled": "shuffled",
 }
 _BARS = {
     "bits": "I(h; b)",
@@ -59,7 +70,7 @@ class Chart(NamedTuple):
     """One chart: where it stands, and what it shows."""
 
     id: str
-    section: str  # learning, irrelevant, epsilon, controls or decoder
+    section: str  # sufficiency, learning, irrelevant, epsilon, controls or decoder
     environment: str
     title: str
     note: str  # how the numbers were measured
@@ -71,7 +82,7 @@ def charts(results: Results) -> list[Chart]:
     """All that the results allow."""
     found: list[Chart] = []
     for environment in results.environments:
-        for make in (_learning, _irrelevant, _epsilons, _controls, _decoder):
+        for make in (_shares, _learning, _irrelevant, _epsilons, _share_controls, _controls, _decoder):
             found += make(results, environment)
     found = [chart for chart in found if _shows_anything(chart)]
     return [chart._replace(id=f"chart-{number}") for number, chart in enumerate(found)]
@@ -79,6 +90,39 @@ def charts(results: Results) -> list[Chart]:
 
 def _shows_anything(chart: Chart) -> bool:
     return any(value is not None for trace in chart.traces for value in trace["y"])
+
+
+def _shares(results: Results, environment: str) -> list[Chart]:
+    """Sufficiency given the time: on the histories of the run's last policy, and on the policy's own."""
+    found = []
+    for panel in results.shares_of(environment, parts=("belief", "relevant", "irrelevant")):
+        traces: list[Trace] = []
+        for cell, curves in panel.curves.items():
+            tint, last, own = _colour(results, cell), band(curves, "sufficiency_last"), band(curves, "sufficiency")
+            traces += with_band(cell, tint, last, lambda values: values)
+            traces += [
+                seed_curve(cell, tint, curve.seed, curve.episode, curve.values["sufficiency_last"]) for curve in curves
+            ]
+            hover = f"{called(cell)}, own histories: %{{y:.2f}}<extra></extra>"
+            line = {"color": tint, "dash": OVERLAYS["own"][1], "width": 1.5}
+            traces.append(drawn(own.episode, own.mean, "own", cell, line, hover))
+        layout = axes("episodes of training", "share of what the belief knows")
+        layout["yaxis"]["range"] = [-0.03, 1.05]
+        note = f"{panel.instrument}; given the time; on the histories of the run's last policy, dashed on its own"
+        of = "" if panel.part in ("belief", "relevant") else ", irrelevant variables"
+        found.append(Chart("", "sufficiency", environment, f"Sufficiency{of}", note, traces, layout))
+    return found
+
+
+def _share_controls(results: Results, environment: str) -> list[Chart]:
+    """The sufficiency of what else may tell the state, at the last checkpoint that has the controls."""
+    found = []
+    for panel in results.shares_of(environment):
+        note = f"{panel.instrument}; the policy's own histories; what the time tells is left out of all of them"
+        title = "Sufficiency, given the time, of what else may tell the state"
+        chart = _bars(results, panel, _SHARE_BARS, "sufficiency_untrained", "share, last checkpoint", ":.2f}")
+        found.append(Chart("", "controls", environment, title, note, *chart))
+    return found
 
 
 def _learning(results: Results, environment: str) -> list[Chart]:
@@ -118,22 +162,50 @@ def _information(results: Results, panel: Panel) -> Chart:
             for curve in curves
         ]
         traces += _overlays(results, panel, cell, curves)
+        traces += _failed(cell, _colour(results, cell), curves)
     layout = axes("episodes of training", f"Î(h; {_symbol(panel)}) in bits")
     layout["yaxis"]["rangemode"] = "tozero"
     return Chart("", "learning", panel.environment, "Information", str(panel.instrument), traces, layout)
 
 
+def _failed(cell: str, tint: str, curves: tuple[Curve, ...]) -> list[Trace]:
+    """A mark at each number whose fit failed; it is counted in every mean as it is."""
+    points = [
+        (int(episode), float(bits), f"{called(cell)}, seed {curve.seed}: {curve.warnings[int(episode)]}")
+        for curve in curves
+        for episode, bits in zip(curve.episode, curve.values["bits"], strict=True)
+        if "failed fit" in curve.warnings.get(int(episode), "")
+    ]
+    if not points:
+        return []
+    x, y, texts = zip(*points, strict=True)
+    trace = drawn(list(x), list(y), "failed", cell, {}, "%{text}<extra></extra>")
+    marker = {"color": tint, "size": 9, "symbol": "x-thin-open", "line": {"width": 2}}
+    return [trace | {"mode": "markers", "marker": marker, "text": [literal(text) for text in texts]}]
+
+
 def _overlays(results: Results, panel: Panel, cell: str, curves: tuple[Curve, ...]) -> list[Trace]:
     found = []
     for kind, (name, dash) in OVERLAYS.items():
-        each = _whole(results, panel, cell) if kind == "whole" else band(curves, kind)
+        if kind in ("own", "failed"):
+            continue
+        each = _proven(results, panel, cell) if kind == "atoms_bits" else band(curves, kind)
+        each = _whole(results, panel, cell) if kind == "whole" else each
         if len(each.mean):
             line = {"color": _colour(results, cell), "dash": dash, "width": 1.5}
             hover = f"{called(cell)}, {name}: %{{y:.2f}} bits<extra></extra>"
             mode = "lines+markers" if len(each.mean) <= _FEW else "lines"  # controls may be a single point
             style = {"mode": mode, "marker": {"size": 5, "symbol": "diamond-open"}}
-            found.append(drawn(each.episode, each.mean, kind, cell, line, hover, visible=kind == "entropy") | style)
+            found.append(drawn(each.episode, each.mean, kind, cell, line, hover, visible=kind in SHOWN) | style)
     return found
+
+
+def _proven(results: Results, panel: Panel, cell: str) -> Band:
+    """What a classifier of the beliefs proves: a bound, whatever instrument it is laid over."""
+    for other in results.shares_of(panel.environment, parts=(panel.part,)):
+        if other.epsilon == panel.epsilon and panel.memory == "hidden" and cell in other.curves:
+            return band(other.curves[cell], "atoms_bits")
+    return band((), "atoms_bits")
 
 
 def _whole(results: Results, panel: Panel, cell: str) -> Band:
@@ -216,22 +288,30 @@ def _controls(results: Results, environment: str) -> list[Chart]:
     """What else would say as much of the belief, at the last checkpoint that has the controls."""
     found = []
     for panel in results.panels_of(environment):
-        traces: list[Trace] = []
-        for cell, curves in panel.curves.items():
-            means = [_last(curves, column) for column in _BARS]
-            if not all(map(math.isnan, means[1:])):
-                hover = literal(f"{called(cell)}, %{{y}}: %{{x:.2f}} bits<extra></extra>", markup=True)
-                bar = {"type": "bar", "orientation": "h", "x": numbers(means), "y": list(_BARS.values())}
-                about = {"name": literal(called(cell)), "meta": {"kind": "bar"}, "hovertemplate": hover}
-                traces.append({**bar, **about, "marker": {"color": _colour(results, cell)}})
-        layout = axes("bits, last checkpoint", "")
-        layout |= {"barmode": "group", "hovermode": "closest"}
-        layout["xaxis"] |= {"zeroline": True}
-        layout["yaxis"] |= {"autorange": "reversed"}  # the first on top
         title = "What else says as much of the belief"
         note = f"{panel.instrument}; I(h; b | t) = I(h, t; b) − I(t; b) is a difference of two estimates"
-        found.append(Chart("", "controls", environment, title, note, traces, layout))
+        chart = _bars(results, panel, _BARS, "control_time", "bits, last checkpoint", ":.2f} bits")
+        found.append(Chart("", "controls", environment, title, note, *chart))
     return found
+
+
+def _bars(
+    results: Results, panel: Panel, columns: dict[str, str], present: str, axis: str, form: str
+) -> tuple[list[Trace], dict[str, Any]]:
+    """The columns of each cell as bars, at the last checkpoint that has the column `present`."""
+    traces: list[Trace] = []
+    for cell, curves in panel.curves.items():
+        means = [_last(curves, column, present) for column in columns]
+        if not all(map(math.isnan, means[1:])):
+            hover = literal(f"{called(cell)}, %{{y}}: %{{x{form}<extra></extra>", markup=True)
+            bar = {"type": "bar", "orientation": "h", "x": numbers(means), "y": list(columns.values())}
+            about = {"name": literal(called(cell)), "meta": {"kind": "bar"}, "hovertemplate": hover}
+            traces.append({**bar, **about, "marker": {"color": _colour(results, cell)}})
+    layout = axes(axis, "")
+    layout |= {"barmode": "group", "hovermode": "closest"}
+    layout["xaxis"] |= {"zeroline": True}
+    layout["yaxis"] |= {"autorange": "reversed"}  # the first on top
+    return traces, layout
 
 
 def _decoder(results: Results, environment: str) -> list[Chart]:
@@ -277,12 +357,12 @@ def _errors(panel: Panel, probe: str) -> dict[str, Band]:
     return {cell: each for cell, each in found.items() if len(each.mean)}
 
 
-def _last(curves: tuple[Curve, ...], column: str) -> float:
-    """The mean over seeds at the last checkpoint at which the controls were measured."""
+def _last(curves: tuple[Curve, ...], column: str, present: str) -> float:
+    """The mean over seeds at the last checkpoint at which the column `present` was measured."""
     each = band(
         [
             curve._replace(
-                values={column: np.where(np.isfinite(curve.values["control_time"]), curve.values[column], np.nan)}
+                values={column: np.where(np.isfinite(curve.values[present]), curve.values[column], np.nan)}
             )
             for curve in curves
         ],

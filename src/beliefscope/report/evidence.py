@@ -18,8 +18,8 @@ from beliefscope.errors import require
 from beliefscope.report.correlations import Points
 
 _EPISODES = tuple(range(0, 5001, 100))  # the checkpoints of the full scale
-_NUM_SAMPLES = 10_000  # its N
-_ESTIMATORS = {"text": 200, "code": 100}  # the paper's, with their epochs
+_NUM_SAMPLES = 20_000  # its pairs: N = 10,000 to train on, and as many fresh ones
+_ESTIMATORS = {"mine": 200, "mine-authors": 100}  # the paper's, with their epochs
 _LAST = 10  # checkpoints that make the final value
 MIN_SEEDS = 4
 

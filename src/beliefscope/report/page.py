@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from beliefscope.report.charts import OVERLAYS, Chart, charts
+from beliefscope.report.charts import OVERLAYS, SHOWN, Chart, charts
 from beliefscope.report.claims import ledger
 from beliefscope.report.correlations import Correlation
 from beliefscope.report.printed import AGGREGATED
@@ -48,7 +48,7 @@ def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str])
     return environment.from_string(_read("template.html")).render(
         results=results,
         progress=count_states(results.states),
-        instruments=list(dict.fromkeys(str(panel.instrument) for panel in results.panels)),
+        instruments=list(dict.fromkeys(str(panel.instrument) for panel in (*results.shares, *results.panels))),
         instruments_of=lambda environment: {row.instrument for row in correlated if row.environment == environment},
         missing=what_is_missing(results),
         verdicts=verdicts,
@@ -95,7 +95,26 @@ def what_is_missing(results: Results) -> list[str]:
             f"{failed} {verb} below −{-_FAILED} bits, controls included. Information is never below 0: there a fit has "
             "failed. Such numbers are shown and counted as they are."
         )
-    return lines
+    doubtful = _doubtful(results)
+    return [*lines, doubtful] if doubtful else lines
+
+
+_SIGNS = {
+    "failed fit": "are of fits that failed (charts mark them)",
+    "not converged": "had not converged",
+    "near the ceiling": "are near the most that the method can report",
+    "above H(b)": "are above H(b), which cannot be",
+    "below a decoder's bound": "are below what a decoder proves",
+    "I(": "have controls that contradict each other",
+}
+
+
+def _doubtful(results: Results) -> str:
+    """How many numbers carry which warning."""
+    warned = [text or "" for text in results.table["warnings"]]
+    counts = {meaning: sum(sign in text for text in warned) for sign, meaning in _SIGNS.items()}
+    said = [f"{count:,} {meaning}" for meaning, count in counts.items() if count]
+    return f"Of {len(warned):,} measurements {', '.join(said)}. They are shown and counted as they are." if said else ""
 
 
 def _failed_fits(results: Results) -> int:
@@ -131,7 +150,7 @@ def _groups(drawn: list[Chart], correlated: list[Correlated]) -> list[Group]:
         here = [chart for chart in drawn if chart.environment == environment]
         kinds = {trace["meta"]["kind"] for chart in here for trace in chart.traces}
         layers = [("seed", "every seed's own curve", False)] if "seed" in kinds else []
-        layers += [(kind, name, kind == "entropy") for kind, (name, _) in OVERLAYS.items() if kind in kinds]
+        layers += [(kind, name, kind in SHOWN) for kind, (name, _) in OVERLAYS.items() if kind in kinds]
         shown = [{**chart._asdict(), "summary": _coefficients(chart, correlated)} for chart in here]
         groups.append(Group(f"environment-{number}", environment, layers, shown))
     return groups

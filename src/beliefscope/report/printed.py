@@ -45,7 +45,7 @@ DRQN: _Rows = {  # by name in a run's learner
     "checkpoint_period": ("", 100, "episodes between checkpoints"),
 }
 MINE: _Rows = {  # by name in an instrument; the critic itself is not a study's to choose
-    "N": ("N", 10_000, "pairs that an estimate stands on"),
+    "N": ("2N", 20_000, "pairs: N = 10,000 to train on, and as many fresh ones"),
     "epochs": ("E", 200, "epochs"),
 }
 HIKE_NOISE: _Rows = {  # by name in a Mountain Hike

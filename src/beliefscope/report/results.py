@@ -18,8 +18,9 @@ from beliefscope.study.folder import State, StudyFolder
 from beliefscope.study.piece import Run
 from beliefscope.study.results import columns
 
-_NAMES = {"text": "MINE", "code": "MINE (authors' code)", "trusted": "trusted"}
-_ABOUT = ("environment", "cell", "seed", "run", "episode", "part", "memory", "estimator", "measurement")
+_NAMES = {"mine": "MINE", "mine-authors": "MINE (authors' code)", "atoms": "atoms bound"}
+_ABOUT = ("environment", "cell", "seed", "run", "episode", "part", "memory", "estimator", "measurement", "warnings")
+SHARES = "sufficiency"  # the estimator whose rows have shares in place of bits
 
 Row = dict[str, Any]
 
@@ -48,6 +49,7 @@ class Curve(NamedTuple):
     seed: int
     episode: Int[np.ndarray, " checkpoints"]
     values: dict[str, Float[np.ndarray, " checkpoints"]]
+    warnings: dict[int, str]  # what makes the number of a checkpoint doubtful, where anything does
 
 
 class Panel(NamedTuple):
@@ -91,7 +93,8 @@ class Results(NamedTuple):
     states: dict[str, State]  # of every piece
     failures: tuple[tuple[str, str], ...]  # what failed or diverged, and why
     table: dict[str, list]  # as `beliefscope export` writes it
-    panels: tuple[Panel, ...]
+    panels: tuple[Panel, ...]  # of bits
+    shares: tuple[Panel, ...]  # of sufficiency
     returns: dict[tuple[str, str], tuple[Returns, ...]]  # by environment and cell
     optimum: dict[str, float]  # J*, by environment, where it is known
 
@@ -105,13 +108,22 @@ class Results(NamedTuple):
         """Those of one environment, by default of the histories nearest to the greedy policy's; `part` '' stands for
         the belief, or for its relevant part where it has parts."""
         parts = (part,) if part else ("belief", "relevant")
-        here = [each for each in self.panels if (each.environment, each.memory) == (environment, memory)]
-        here = [each for each in here if each.part in parts]
-        least = min((each.epsilon for each in here), default=0.0)
-        return [each for each in here if each.epsilon == (least if epsilon is None else epsilon)]
+        return _chosen(self.panels, environment, parts, epsilon, memory)
+
+    def shares_of(self, environment: str, *, parts: tuple[str, ...] = ("belief", "relevant")) -> list[Panel]:
+        """The panels of sufficiency of one environment, on the histories nearest to the greedy policy's."""
+        return _chosen(self.shares, environment, parts, None, "hidden")
 
     def cells_of(self, environment: str) -> list[str]:
         return in_order(run.cell for run in self.runs if run.environment == environment)
+
+
+def _chosen(
+    panels: Iterable[Panel], environment: str, parts: tuple[str, ...], epsilon: float | None, memory: str
+) -> list[Panel]:
+    here = [each for each in panels if (each.environment, each.memory) == (environment, memory) and each.part in parts]
+    least = min((each.epsilon for each in here), default=0.0)
+    return [each for each in here if each.epsilon == (least if epsilon is None else epsilon)]
 
 
 def read_results(folder: StudyFolder) -> Results:
@@ -133,16 +145,19 @@ def read_results(folder: StudyFolder) -> Results:
         failures=tuple(failures),
         table=table,
         panels=panels(table),
+        shares=panels(table, of_shares=True),
         returns=_returns(folder),
         optimum={str(name): float(value) for name, value in folder.description.get("optimum", {}).items()},
     )
 
 
-def panels(table: Mapping[str, list]) -> tuple[Panel, ...]:
-    """The curves of a table, in its order."""
+def panels(table: Mapping[str, list], *, of_shares: bool = False) -> tuple[Panel, ...]:
+    """The curves of a table, in its order: those of bits, or those of sufficiency."""
     found: dict[tuple, dict[str, dict[tuple[int, str], list[Row]]]] = {}
     for values in zip(*table.values(), strict=True):
         row = dict(zip(table, values, strict=True))
+        if (row["estimator"] == SHARES) != of_shares:
+            continue
         instrument = Instrument(row["estimator"], row["epochs"], row["N"], row["M"])
         which = row["environment"], row["part"], float(row["epsilon"]), row["memory"], instrument
         found.setdefault(which, {}).setdefault(row["cell"], {}).setdefault((row["seed"], row["run"]), []).append(row)
@@ -202,7 +217,8 @@ def _curve(seed: int, run: str, rows: list[Row]) -> Curve:
     names = [name for name in rows[0] if name not in _ABOUT]
     values = {name: np.array([_number(merged[episode][name]) for episode in episodes]) for name in names}
     values["entropy"] = np.where(values["entropy_flagged"] == 0, values["entropy"], np.nan)
-    return Curve(run, seed, np.array(episodes, int), values)
+    warnings = {episode: merged[episode]["warnings"] for episode in episodes if merged[episode]["warnings"]}
+    return Curve(run, seed, np.array(episodes, int), values, warnings)
 
 
 def _number(value: Any) -> float:

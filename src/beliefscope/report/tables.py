@@ -79,7 +79,7 @@ def points(curves: Iterable[Curve]) -> tuple[Points, np.ndarray]:
 def hyperparameters(results: Results) -> list[Hyperparameter]:
     """Of the learners, of the paper's estimator and of the Mountain Hike, beside the paper's."""
     learners = [spec["learner"] for spec in results.specs.values()]
-    instruments = [panel.instrument._asdict() for panel in results.panels if panel.instrument.estimator != "trusted"]
+    instruments = [panel.instrument._asdict() for panel in results.panels if panel.instrument.epochs is not None]
     pomdps = [spec["pomdp"].get("pomdp", spec["pomdp"]) for spec in results.specs.values()]
     hikes = [pomdp for pomdp in pomdps if pomdp["class"] == "MountainHike"]
     tables = {"DRQN": (DRQN, learners), "MINE": (MINE, instruments), "Mountain Hike": (HIKE_NOISE, hikes)}
