@@ -28,6 +28,7 @@ length = 20
 num_episodes = 1000
 checkpoint_period = 500
 [measurement]
+estimators = ["mine"]
 num_samples = 2000
 epochs = 200
 controls = "none"

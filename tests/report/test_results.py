@@ -19,7 +19,7 @@ def only(table_rows) -> Panel:
 
 
 def curve(episodes, bits, seed=0):
-    return Curve("run", seed, np.array(episodes), {"bits": np.array(bits, float)})
+    return Curve("run", seed, np.array(episodes), {"bits": np.array(bits, float)}, {})
 
 
 def as_lists(found):

@@ -76,7 +76,7 @@ def test_particles_cost_more_and_trusted_has_a_price_of_its_own(tmp_path):
 
     few, many = (price(f'pomdp = "mountain-hike"\n[measurement]\nnum_particles = {number}\n') for number in (10, 1000))
     assert many > 5 * few
-    assert price('pomdp = "t-maze"\n[measurement]\nestimators = ["text", "trusted"]\n') > price('pomdp = "t-maze"\n')
+    assert price('pomdp = "t-maze"\n[measurement]\nestimators = ["mine", "trusted"]\n') > price('pomdp = "t-maze"\n')
 
 
 def test_what_would_run_is_shown_in_a_few_lines():

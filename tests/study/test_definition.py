@@ -174,13 +174,19 @@ def test_checkpoints_and_controls_can_be_chosen(tmp_path):
         return [(each.spec.estimator, each.episodes, each.controls) for each in run.measurements]
 
     assert asked('checkpoints = "last"') == [("mine", (2000,), (2000,)), ("sufficiency", (2000,), (2000,))]
-    assert asked('checkpoints = "first-middle-last"\ncontrols = "none"') == [("text", (0, 1000, 2000), ())]
-    assert asked("checkpoints = [400, 0]") == [("text", (0, 400), (0,))]
-    assert asked('checkpoints = [400, 0]\ncontrols = "all"') == [("text", (0, 400), (0, 400))]
-    both = asked('estimators = ["code", "trusted"]\nepochs = 7\ncheckpoints = "last"')
-    assert both == [("code", (2000,), (2000,)), ("trusted", (2000,), (2000,))]
+    mine = 'estimators = ["mine"]\n'
+    assert asked(mine + 'checkpoints = "first-middle-last"\ncontrols = "none"') == [("mine", (0, 1000, 2000), ())]
+    assert asked(mine + "checkpoints = [400, 0]") == [("mine", (0, 400), (0,))]
+    assert asked(mine + 'checkpoints = [400, 0]\ncontrols = "all"') == [("mine", (0, 400), (0, 400))]
+    both = asked('estimators = ["mine-authors", "trusted"]\nepochs = 7\ncheckpoints = "last"')
+    assert both == [("mine-authors", (2000,), (2000,)), ("trusted", (2000,), (2000,))]
+    assert asked('estimators = ["code"]\ncheckpoints = "last"') == [
+        ("mine-authors", (2000,), (2000,))
+    ]  # its older name
+    assert asked('estimators = ["atoms"]\ncheckpoints = "last"') == [("atoms", (2000,), ())]
     # The report shows those of the least ε.
-    assert asked('epsilons = [0.5, 0.1]\ncheckpoints = "last"') == [("text", (2000,), ()), ("text", (2000,), (2000,))]
+    least = asked(mine + 'epsilons = [0.5, 0.1]\ncheckpoints = "last"')
+    assert least == [("mine", (2000,), ()), ("mine", (2000,), (2000,))]
 
 
 def test_a_file_of_ones_own_pomdp_is_found_beside_the_study(tmp_path):
@@ -267,7 +273,12 @@ def test_runs_that_meet_are_measured_and_traced_for_both():
         (MAZE + "[training]\nnum_episodes = 0", "num_episodes is a whole number of at least 1"),
         (MAZE + "[training]\ncheckpoint_period = 70", "num_episodes is a multiple of checkpoint_period, here 70"),
         (MAZE + "[training]\nnum_episodes = 1000000000000", "a run of a study stores at most 10000 networks"),
-        (MAZE + "[measurement]\nestimators = ['MINE']", "an estimator is 'text', 'code' or 'trusted', but got 'MINE'"),
+        (
+            MAZE + "[measurement]\nestimators = ['MINE']",
+            "an estimator is 'mine', 'mine-authors', 'sufficiency', 'atoms' or 'trusted', but got 'MINE'",
+        ),
+        (MAZE + "[measurement]\nestimators = ['mine', 'text']", "estimators names each of them once"),
+        ("[[environments]]\npomdp = 'mountain-hike'\n[measurement]\nestimators = ['atoms']", "the atoms bound is for"),
         (MAZE + "[measurement]\nepsilons = [2]", "epsilon lies in [0, 1], but got 2.0"),
         (MAZE + "[measurement]\nepsilons = [0, 0.0]", "epsilons names each but once"),
         (MAZE + f"[measurement]\nnum_samples = {10**400}", "num_samples is a whole number"),

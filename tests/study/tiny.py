@@ -19,6 +19,7 @@ checkpoint_period = 20
 evaluation_episodes = 5
 hidden_size = 8
 [measurement]
+estimators = ["mine"]
 num_samples = 2000
 epochs = 2
 checkpoints = "last"

@@ -9,7 +9,9 @@ import tyro
 from beliefscope.agent.run_folder import RunFolder
 from beliefscope.agent.stored_spec import read_spec
 from beliefscope.errors import require
+from beliefscope.information import Ratio
 from beliefscope.measurement import MeasurementSpec, measure
+from beliefscope.measurement.doubts import stored_warnings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,13 +57,29 @@ class MeasureCommand:
 
 
 def _line(record: dict[str, Any]) -> str:
-    """One checkpoint: what was shared, of how much, and what time alone shares."""
-    parts = []
-    for name in ("belief", "relevant", "irrelevant"):
-        if name in record:
-            found, entropy = record[name], record[name]["entropy"]
-            of = f" of {entropy['bits']:.2f}" if entropy is not None and not entropy["flagged"] else ""
-            time = f", time alone {found['controls']['time']['bits']:.2f}" if "controls" in found else ""
-            given = f", given time {found['given time']:.2f}" if "controls" in found else ""
-            parts.append(f"{name} {found['bits']:.2f} ± {found['standard_error']:.2f}{of} bits{time}{given}")
+    """One checkpoint: its return, then of each part of the belief what was measured, and what makes it doubtful."""
+    say = _share if record["estimator"] == "sufficiency" else _bits
+    parts = [f"{name} {say(record[name])}" for name in ("belief", "relevant", "irrelevant") if name in record]
     return f"episode {record['episode']}: return {record['return']:.4f}, {'; '.join(parts)}"
+
+
+def _bits(found: dict[str, Any]) -> str:
+    """What was shared, of how much, and what time alone shares."""
+    entropy = found["entropy"]
+    of = f" of {entropy['bits']:.2f}" if entropy is not None and not entropy["flagged"] else ""
+    time = f", time alone {found['controls']['time']['bits']:.2f}" if "controls" in found else ""
+    given = f", given time {found['given time']:.2f}" if "controls" in found else ""
+    warnings = "".join(f" (warning: {warning})" for warning in stored_warnings(found, None))
+    return f"{found['bits']:.2f} ± {found['standard_error']:.2f}{of} bits{time}{given}{warnings}"
+
+
+def _share(found: dict[str, Any]) -> str:
+    """Sufficiency on the policy's own histories and on the last policy's, and what the atoms bound proves."""
+
+    def ratio(measured: dict[str, Any]) -> str:
+        given = measured["given_time"]
+        return str(Ratio(*given["best"])) if given["best"] else f"no share of {given['available']:.2f} bits"
+
+    atoms = f", at least {found['atoms']['bits']:.2f} bits of I(h; b)" if found["atoms"] else ""
+    warnings = "".join(f" (warning: {warning})" for warning in found["own"]["warnings"])
+    return f"sufficiency {ratio(found['own'])}, on the last policy's histories {ratio(found['last'])}{atoms}{warnings}"

@@ -2,8 +2,8 @@
 
 An atom is a value of the belief that recurs. Whatever a classifier p̂ answers, I(h; b) ≥ H(b) − CE, with CE its cross
 entropy on rows that it has not seen. Atoms seen fewer than five times in training form one class: with g the class of
-an atom, I(h; b) ≥ I(h; g(b)) ≥ H(g) − CE. H is the entropy of the classes' frequencies over all rows, which is too low by
-about (classes − 1) / 2N nats: the bound stays one.
+an atom, I(h; b) ≥ I(h; g(b)) ≥ H(g) − CE. H is the entropy of the classes' frequencies over all rows. That is too low
+by about (classes − 1) / 2N nats, so that the bound stays one.
 """
 
 import dataclasses

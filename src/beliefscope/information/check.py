@@ -10,7 +10,6 @@ from jaxtyping import Float
 
 from beliefscope.errors import require
 
-
 _LARGEST = 1e15  # a product of two such numbers, summed over thousands, is still finite in single precision
 _LOST = 0.1  # of a column's deviation
 

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import lax
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from beliefscope.information.critics import Layers
@@ -68,52 +67,47 @@ class Split(NamedTuple):
 def splits(key: PRNGKeyArray, number: int, count: int) -> Split:
     """`count` splits of so many rows, stacked; no two of them judge the same row, and at most four rows are unused."""
     fifths = generator(key).permutation(number)[: number // FIFTHS * FIFTHS].reshape(FIFTHS, -1)
-    turned = [np.roll(fifths, -place, axis=0) for place in range(count)]
-    return Split(*(np.stack(rows) for rows in zip(*((each[2:].ravel(), each[1], each[0]) for each in turned))))
+    turned = np.stack([np.roll(fifths, -place, axis=0) for place in range(count)])
+    return Split(train=turned[:, 2:].reshape(count, -1), choose=turned[:, 1], judge=turned[:, 0])
 
 
 def descend(
     key: PRNGKeyArray,
     start: Model,
-    loss: Callable[[Model, Float[Array, "n columns"]], Float[Array, " n"]],
-    train: Float[Array, "train columns"],
-    choose: Float[Array, "choose columns"],
+    loss: Callable[[Model, PyTree], Float[Array, " n"]],
+    train: PyTree,
+    choose: PyTree,
     settings: Descent,
 ) -> tuple[Model, Float[Array, ""]]:
     """The weights, the start included, whose mean loss on `choose` was least, and that loss.
 
-    `loss(model, rows)` is that of every row; a row holds all that is known of a sample, end to end: on a GPU a step
-    should be few kernels, since their starts are what takes time there.
+    `train` and `choose` are trees of arrays with a row for each sample; `loss(model, rows)` is that of every row.
     """
-    size, period = settings.batch_size(len(train)), -(-settings.steps // settings.looks)
+    number = len(jax.tree.leaves(train)[0])
+    size, period = settings.batch_size(number), -(-settings.steps // settings.looks)
     rate = optax.cosine_decay_schedule(settings.learning_rate, period * settings.looks)
     adam = optax.adamw(rate, weight_decay=settings.decay)
-    weights, restored = _flattened(start)
 
-    def mean(weights: PyTree, rows: Float[Array, "n columns"]) -> Float[Array, ""]:
-        return jnp.mean(loss(restored(weights), rows))
+    def mean(model: Model, rows: PyTree) -> Float[Array, ""]:
+        return jnp.mean(loss(model, rows))
 
+    # One vector of all weights, or one array of all columns, is slower on a GPU (docs/benchmarks.md).
     def step(carry, batch: Int[Array, " size"]):
-        weights, state = carry
-        updates, state = adam.update(jax.grad(mean)(weights, train[batch]), state, weights)
-        return (eqx.apply_updates(weights, updates), state), None
+        model, state = carry
+        gradient = jax.grad(mean)(model, jax.tree.map(lambda leaf: leaf[batch], train))
+        updates, state = adam.update(gradient, state, model)
+        return (eqx.apply_updates(model, updates), state), None
 
     def look(carry, key_look: PRNGKeyArray):
         learning, best, least = carry
-        learning, _ = lax.scan(step, learning, jax.random.randint(key_look, (period, size), 0, len(train)))
+        learning, _ = lax.scan(step, learning, jax.random.randint(key_look, (period, size), 0, number))
         now = mean(learning[0], choose)
         best = jax.tree.map(lambda new, old: jnp.where(now < least, new, old), learning[0], best)
         return (learning, best, jnp.minimum(now, least)), None
 
-    carry = ((weights, adam.init(weights)), weights, mean(weights, choose))
+    carry = ((start, adam.init(start)), start, mean(start, choose))  # pyright: ignore[reportArgumentType]
     _, best, least = lax.scan(look, carry, jax.random.split(key, settings.looks))[0]
-    return restored(best), least
-
-
-def _flattened(model: Model) -> tuple[PyTree, Callable[[PyTree], Model]]:
-    """The weights as one vector on a GPU, where that saves kernels. On CPU as they are: there the compiled loop over one
-    vector now and then gave NaN, in three processes of fourteen (JAX 0.10.2), and over separate arrays never."""
-    return (model, lambda weights: weights) if jax.default_backend() == "cpu" else ravel_pytree(model)
+    return best, least
 
 
 def silent(key: PRNGKeyArray, inputs: int, family: Family, outputs: int) -> Layers:
@@ -150,18 +144,16 @@ def cross_entropies(
 
 @partial(jax.jit, static_argnames="family")
 def _cross_entropies(keys, x, y, which, baselines, parts: Split, family: Family):
-    ends = (x.shape[1], x.shape[1] + y.shape[1])
-
-    def loss(decoder: Layers, rows: Float[Array, "n columns"]) -> Float[Array, " n"]:
-        seen, target, baseline = jnp.split(rows, ends, axis=1)
-        return optax.softmax_cross_entropy(decoder(seen) + baseline, target)
-
     def one(key: PRNGKeyArray, baseline: Float[Array, "rows d"], split: Split):
-        rows = jnp.concatenate([x, y, baseline[which]], axis=1)
+        def loss(decoder: Layers, rows) -> Float[Array, " n"]:
+            seen, target, row = rows
+            return optax.softmax_cross_entropy(decoder(seen) + baseline[row], target)
+
+        train, choose, judge = ((x[rows], y[rows], which[rows]) for rows in split)
         key_start, key_fit = jax.random.split(key)
         start = silent(key_start, x.shape[1], family, y.shape[1])
-        decoder, chosen = descend(key_fit, start, loss, rows[split.train], rows[split.choose], family.descent)
-        return chosen, loss(decoder, rows[split.judge])
+        decoder, chosen = descend(key_fit, start, loss, train, choose, family.descent)
+        return chosen, loss(decoder, judge)
 
     return on_each(one, keys, baselines, parts)
 

@@ -120,17 +120,16 @@ def _read(key, x, targets, shapes, parts: Split, family: Family) -> Float[np.nda
 @partial(jax.jit, static_argnames="family")
 def _fitted(keys, x, targets, shapes, parts: Split, family: Family):
     def one(key, target: Float[Array, "n d"], shape: Float[Array, "n d d"], split: Split):
-        scale, size = jnp.std(target, axis=0) + 1e-12, target.shape[1]
+        scale = jnp.std(target, axis=0) + 1e-12
 
-        def loss(decoder: Layers, rows: Float[Array, "n columns"]) -> Float[Array, " n"]:
-            seen, aim, unit = jnp.split(rows, (x.shape[1], x.shape[1] + size), axis=1)
-            off = aim - scale * decoder(seen)
-            return jnp.sum(jnp.einsum("nij,nj->ni", unit.reshape(-1, size, size), off) ** 2, axis=1) / 2
+        def loss(decoder: Layers, rows) -> Float[Array, " n"]:
+            seen, aim, unit = rows
+            return jnp.sum(jnp.einsum("nij,nj->ni", unit, aim - scale * decoder(seen)) ** 2, axis=1) / 2
 
-        rows = jnp.concatenate([x, target, shape.reshape(len(x), -1)], axis=1)
+        train, choose = ((x[rows], target[rows], shape[rows]) for rows in split[:2])
         key_start, key_fit = jax.random.split(key)
-        start = silent(key_start, x.shape[1], family, size)
-        decoder, _ = descend(key_fit, start, loss, rows[split.train], rows[split.choose], family.descent)
+        start = silent(key_start, x.shape[1], family, target.shape[1])
+        decoder, _ = descend(key_fit, start, loss, train, choose, family.descent)
         return scale * decoder(x)
 
     return on_each(one, keys, targets, shapes, parts)

@@ -29,7 +29,9 @@ def mutual_information(memory: Any, belief: Any, *, key: PRNGKeyArray | None = N
     pair = checked_pair(memory, belief, sets_allowed=True, names=("memory", "belief"))
     found = Trusted().estimate(key_measure, pair.x, pair.y)
     shuffled = Trusted().estimate(key_control, pair.x, generator(key_shuffle).permutation(pair.y))
-    return dataclasses.replace(found, shuffled=shuffled, warnings=found.warnings + _held_against(key_measure, pair, found))
+    return dataclasses.replace(
+        found, shuffled=shuffled, warnings=found.warnings + _held_against(key_measure, pair, found)
+    )
 
 
 def _held_against(key: PRNGKeyArray, pair: Pair, found: Estimate) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Float, Int, PRNGKeyArray
 from scipy.sparse import csr_array
 from scipy.special import digamma, entr
 
@@ -148,10 +148,12 @@ def _of_rows(key: PRNGKeyArray, x, beliefs: _Beliefs, times: Int[np.ndarray, " n
     where = np.zeros(len(rows), int) if times is None else times
     tables: dict[str, np.ndarray] = {"none": np.stack([_mean(rows[train])[None] for train in parts.train])}
     if times is not None:
-        tables["time"] = np.stack([_means_at(rows, times, *map(np.asarray, each)) for each in zip(*parts[:2], strict=True)])
+        tables["time"] = np.stack(
+            [_means_at(rows, times, *map(np.asarray, each)) for each in zip(*parts[:2], strict=True)]
+        )
         tables["none"] = np.broadcast_to(tables["none"], tables["time"].shape)
     baseline = {
-        name: np.stack([_cross_entropy(rows[judge], each[where[judge]]) for judge, each in zip(parts.judge, table)])
+        name: np.stack([_cross_entropy(rows[j], each[where[j]]) for j, each in zip(parts.judge, table, strict=True)])
         for name, table in tables.items()
     }
     stacked = np.pad(np.concatenate(list(tables.values())), ((0, 0), (0, 0), (0, extra)), constant_values=_NEVER)
@@ -183,7 +185,9 @@ def _of_rows(key: PRNGKeyArray, x, beliefs: _Beliefs, times: Int[np.ndarray, " n
 
 def _summary(scores: _Scores, *, number: int, particles: int | None, cells: int | None) -> Sufficiency:
     readings = {name: _reading(scores, name) for name in scores.baseline}
-    time_alone = _ratio(scores.baseline["none"], scores.baseline["time"], scores.entropy) if "time" in readings else None
+    time_alone = (
+        _ratio(scores.baseline["none"], scores.baseline["time"], scores.entropy) if "time" in readings else None
+    )
     headline = readings.get("time", readings["none"]).best
     wide = headline is not None and headline.high - headline.low > _WIDE
     return Sufficiency(
@@ -211,7 +215,7 @@ def _ratio(
     decoded: Float[np.ndarray, "splits judge"],
     entropy: Float[np.ndarray, "splits judge"],
 ) -> Ratio | None:
-    """(baseline − decoded) / (baseline − entropy) of the means; the rows and the splits are drawn anew for its interval."""
+    """(baseline − decoded) / (baseline − entropy) of the means; for its interval rows and splits are drawn anew."""
     parts = np.stack([baseline - decoded, baseline - entropy])
     gained, there = parts.mean(axis=(1, 2))
     if there < LEAST_BITS * np.log(2):

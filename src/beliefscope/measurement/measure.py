@@ -23,8 +23,8 @@ from beliefscope.belief import filter_of_paper
 from beliefscope.errors import require
 from beliefscope.information import AtomsEstimate, Estimate, decode
 from beliefscope.measurement.controls import controls, given_time
-from beliefscope.measurement.exact import can_enumerate, exact_information, visited_atoms
 from beliefscope.measurement.doubts import doubts
+from beliefscope.measurement.exact import can_enumerate, exact_information, visited_atoms
 from beliefscope.measurement.measurement_spec import MeasurementSpec
 from beliefscope.measurement.parts import asked_parts, parts, written_entropy, written_health
 from beliefscope.measurement.sufficiency import measure_sufficiency

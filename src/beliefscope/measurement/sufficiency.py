@@ -1,8 +1,8 @@
 """Measures how much of what the belief knows about the state is in a checkpoint's memory, on two sets of histories.
 
-`own` are the histories of the checkpoint's own policy, `last` those of the run's last one, which the checkpoint's network
-reads without acting: on its own histories an agent that stays at the start has all of the belief in sight. Beside them
-stand, where beliefs recur, the atoms bound on I(h; b), and where they are asked for the controls.
+`own` are the histories of the checkpoint's own policy, `last` those of the run's last one, which the checkpoint's
+network reads without acting: on its own histories an agent that stays at the start has all of the belief in sight.
+Beside them stand, where beliefs recur, the atoms bound on I(h; b), and where they are asked for the controls.
 """
 
 import dataclasses
@@ -61,9 +61,7 @@ def _reader(network: QNetwork, spec: MeasurementSpec) -> QNetwork | WholeMemory:
 def _sample(key: PRNGKeyArray, run: RunFolder, spec: MeasurementSpec, agent, replay) -> Pairs:
     pomdp = run.spec.pomdp
     filter = filter_of_paper(pomdp, run.spec.learner.variant, num_particles=spec.num_particles)
-    return sample_pairs(
-        key, agent, pomdp, filter, num_samples=spec.num_rows, epsilon=spec.epsilon, replay=replay
-    )
+    return sample_pairs(key, agent, pomdp, filter, num_samples=spec.num_rows, epsilon=spec.epsilon, replay=replay)
 
 
 def _readable(belief: Any, part: str) -> Any:
@@ -106,7 +104,10 @@ def written_sufficiency(found: Sufficiency) -> Record:
     def reading(given: Any) -> Record | None:
         if given is None:
             return None
-        return {"available": given.available, **{name: ratio(getattr(given, name)) for name in ("linear", "mlp", "best")}}
+        return {
+            "available": given.available,
+            **{name: ratio(getattr(given, name)) for name in ("linear", "mlp", "best")},
+        }
 
     plain = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
     return plain | {

@@ -12,6 +12,8 @@ from beliefscope.errors import is_whole, require
 from beliefscope.pomdp.eager import check_std
 from beliefscope.pomdp.interface import Action
 
+_SMALL = 8  # dimensions
+
 
 class LinearGaussian(eqx.Module):
     """s_0 ~ N(m, P), s_{t+1} = A s_t + B[a_t] + N(0, Q), o_t = C s_t + N(0, R)."""
@@ -82,7 +84,19 @@ class LinearGaussian(eqx.Module):
 
 
 def _noise(key: PRNGKeyArray, covariance: Float[Array, "d d"]) -> Float[Array, " d"]:
-    return jnp.linalg.cholesky(covariance) @ jax.random.normal(key, covariance.shape[:1])
+    root = _small_cholesky if len(covariance) <= _SMALL else jnp.linalg.cholesky
+    return root(covariance) @ jax.random.normal(key, covariance.shape[:1])
+
+
+def _small_cholesky(covariance: Float[Array, "d d"]) -> Float[Array, "d d"]:
+    """The lower root, column by column, written out: on a GPU a library's factorisation at every step of an episode
+    takes far longer than the step."""
+    columns, left, places = [], covariance, jnp.arange(len(covariance))
+    for place in range(len(covariance)):
+        column = jnp.where(places >= place, left[:, place] / jnp.sqrt(left[place, place]), 0.0)
+        columns.append(column)
+        left = left - jnp.outer(column, column)
+    return jnp.stack(columns, axis=1)
 
 
 def _check_covariance(name: str, covariance: Array) -> None:

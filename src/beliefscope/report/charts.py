@@ -361,9 +361,7 @@ def _last(curves: tuple[Curve, ...], column: str, present: str) -> float:
     """The mean over seeds at the last checkpoint at which the column `present` was measured."""
     each = band(
         [
-            curve._replace(
-                values={column: np.where(np.isfinite(curve.values[present]), curve.values[column], np.nan)}
-            )
+            curve._replace(values={column: np.where(np.isfinite(curve.values[present]), curve.values[column], np.nan)})
             for curve in curves
         ],
         column,

@@ -142,7 +142,8 @@ def _fit_seconds(spec: MeasurementSpec, particles: int, machine: Machine) -> flo
 
 def _fits(run: RunSpec) -> int:
     return sum(
-        len(_parts(run.training.pomdp, each.spec)) * (len(each.episodes) + _control_fits(each.spec) * len(each.controls))
+        len(_parts(run.training.pomdp, each.spec))
+        * (len(each.episodes) + _control_fits(each.spec) * len(each.controls))
         for each in run.measurements
     )
 

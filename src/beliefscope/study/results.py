@@ -99,9 +99,9 @@ def _rows(folder: Path, run: Run) -> list[Row]:
         how = {"N": piece.measurement.num_rows, "epochs": piece.measurement.num_epochs}
         how |= {"memory": piece.measurement.memory, "measurement": piece.result(folder).stem}
         make = _sufficiency_row if piece.measurement.estimator == "sufficiency" else _row
-        for part in ("belief", "relevant", "irrelevant"):
-            if part in record:
-                rows.append({**about, "part": part, "return": returns[piece.episode], **make(record, part), **how})
+        how["return"] = returns[piece.episode]
+        parts = [part for part in ("belief", "relevant", "irrelevant") if part in record]
+        rows += [{**about, "part": part, **make(record, part), **how} for part in parts]
     return _with_warnings(rows)
 
 
