@@ -5,7 +5,6 @@ python benchmarks/study.py pieces     10,000 finished pieces: status and table
 """
 
 import argparse
-import dataclasses
 import hashlib
 import os
 import shutil
@@ -87,7 +86,7 @@ def pieces(folder: Path) -> None:
         write_record(at / "trained.json", {"files": {"metrics.jsonl": digest}})
         for piece in run.pieces[1:]:
             assert piece.measurement is not None
-            about = {**dataclasses.asdict(piece.measurement), "run": run.id, "episode": piece.episode}
+            about = {**piece.measurement.describe(), "run": run.id, "episode": piece.episode}
             write_record(piece.result(stored.path), {**RECORD, **about})
     again = StudyFolder(folder / "out")
     print(f"status {seconds_of(lambda: print(count_states(again.states()))):.2f} s")

@@ -81,7 +81,7 @@ def test_scale_offset_and_a_constant_column_change_nothing():
 
 def test_discrete_data_are_refused_with_the_fraction_found():
     x, y = samples("code of 102 symbols with noise 1.0", 2000)
-    with pytest.raises(ValueError, match=r"at most 1% of the rows of y may repeat, but got 1\.0; use mutual"):
+    with pytest.raises(ValueError, match=r"at most 1% of the rows of y may repeat, but got 1\.0; use AtomsBound"):
         KSG().estimate(KEY, x, y)
     x, y = (rows.copy() for rows in samples("Gaussian, d = 2, 2 bits", 1000))
     x[:30] = x[0]

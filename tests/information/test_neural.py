@@ -36,7 +36,7 @@ def test_every_estimator_returns_a_finite_estimate_with_its_facts(estimator):
     assert np.isfinite([estimate.bits, estimate.standard_error]).all()
     assert estimate.standard_error > 0
     neural = estimator in NEURAL
-    assert (estimate.num_samples, estimate.num_particles) == (100 if neural else 200, None)
+    assert (estimate.num_samples, estimate.num_particles) == (200, None)
     assert estimate.curve.shape == (2 if neural else 0,)
     assert estimate.estimator in str(estimate)
     assert f"N = {estimate.num_samples}" in str(estimate)
@@ -55,14 +55,14 @@ def test_a_fit_is_bit_identical_alone_and_in_a_batch_and_differs_with_the_key():
 def test_a_constant_memory_or_belief_has_exactly_no_information():
     for x, y in ((np.full_like(X, 0.1), Y), (X, np.full_like(Y, -3.0))):
         estimate = SMALL_MINE.estimate(KEY, x, y)
-        assert (estimate.bits, estimate.standard_error, estimate.num_samples) == (0, 0, 100)
+        assert (estimate.bits, estimate.standard_error, estimate.num_samples) == (0, 0, 200)
 
 
 def test_sets_are_read_whatever_the_order_of_the_particles():
     sets = Y[:, None] + RNG.normal(size=(200, 5, 2))
     estimate, turned = (SMALL_MINE.estimate(KEY, X, y) for y in (sets, sets[:, ::-1]))
-    assert (estimate.num_samples, estimate.num_particles) == (100, 5)
-    assert "N = 100, M = 5" in str(estimate)
+    assert (estimate.num_samples, estimate.num_particles) == (200, 5)
+    assert "N = 200, M = 5" in str(estimate)
     assert estimate.bits == pytest.approx(turned.bits, abs=1e-4)
 
 

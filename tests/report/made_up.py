@@ -1,6 +1,5 @@
 """Made-up studies: results that rise as in the paper, their traces, and folders as beliefscope stores them."""
 
-import dataclasses
 import hashlib
 import math
 from pathlib import Path
@@ -209,12 +208,16 @@ def made_record(piece: Piece, run: Run) -> dict[str, Any]:
     assert piece.episode is not None
     bits = 0.05 * piece.episode + 0.1 * run.seed
     found = {"bits": bits, "standard_error": 0.1, "N": 2000, "M": None, "ceiling": 11.0, "near_ceiling": False}
+    found["warnings"] = ["failed fit: made up"] if piece.episode == 10 and run.seed == 1 else []
     rest = {"entropy": {"bits": 1.5, "flagged": False}, "health": {"effective_sample_size": None, "impossible": 0.0}}
     if piece.controls:
         scores = dict.fromkeys(SCORES, bits)
-        rest |= {"controls": {name: {"bits": bits / 2} for name in NAMES}, "given time": bits / 3}
+        rest |= {
+            "controls": {name: {"bits": bits / 2, "standard_error": 0.1} for name in NAMES},
+            "given time": bits / 3,
+        }
         rest |= {"decoded": {"linear": scores, "MLP": scores}}
-    about = {**dataclasses.asdict(piece.measurement), "run": run.id, "episode": piece.episode}
+    about = {**piece.measurement.describe(), "run": run.id, "episode": piece.episode}
     return {**about, "return": math.pi, "belief": {**found, **rest}}
 
 

@@ -10,7 +10,7 @@ from report.made_up import HIKE, MAZE, as_table, made_up, row
 
 from beliefscope.report.charts import OVERLAYS, charts
 from beliefscope.report.plotly import literal, numbers
-from beliefscope.report.results import panels
+from beliefscope.report.results import Results, panels
 from beliefscope.report.tables import points
 
 HTML = "<b>bold</b> & <a href='javascript:alert(1)'>"
@@ -123,7 +123,7 @@ def test_every_instrument_has_charts_of_its_own():
     others = [each | {"N": 500, "bits": 2.0} for each in rows]
     found = [chart for chart in charts(results_of(rows + others)) if chart.title == "Information"]
     assert [(chart.note, kind(chart, "mean")[0]["y"]) for chart in found] == [
-        ("MINE, 200 epochs, N = 10,000", [1, 1]),
+        ("MINE, 200 epochs, N = 20,000", [1, 1]),
         ("MINE, 200 epochs, N = 500", [2, 2]),
     ]
 
@@ -149,7 +149,7 @@ def test_relevant_and_irrelevant_lines_share_a_chart(results, found):
     (panel,) = results.panels_of(name, part="irrelevant")
     mean = np.mean([curve.values["bits"] for curve in panel.curves["GRU"]], axis=0)
     np.testing.assert_allclose(chart.traces[2]["y"], mean, rtol=1e-4)
-    assert chart.note == "MINE, 200 epochs, N = 10,000, M = 1,000; MINE, 200 epochs, N = 10,000"
+    assert chart.note == "MINE, 200 epochs, N = 20,000, M = 1,000; MINE, 200 epochs, N = 20,000"
 
 
 def test_parts_measured_by_different_instruments_share_no_chart():
@@ -248,3 +248,40 @@ def test_names_with_html_are_escaped_for_plotly():
 def test_text_stays_text():
     assert literal("a < b & <i>c</i>") == "a &lt; b &amp; &lt;i>c&lt;/i>"
     assert literal("<b>x</b><extra></extra>", markup=True) == "&lt;b>x&lt;/b><extra></extra>"
+
+
+def shares(cell: str, seed: int) -> list[dict]:
+    """Sufficiency that rises on the last policy's histories and is 1 on its own; the bound at the last checkpoint."""
+    about = {"cell": cell, "seed": seed, "run": f"{cell} {seed}", "estimator": "sufficiency", "epochs": None}
+    rows = [row(**about, episode=e, sufficiency_last=s, sufficiency=1.0) for e, s in ((0, 0.2), (100, 0.6))]
+    last = {"sufficiency_untrained": 0.2, "sufficiency_observation": 0.1, "sufficiency_recent": 0.3, "atoms_bits": 5.0}
+    return [*rows, row(**about, episode=200, sufficiency_last=1.0, sufficiency=1.0, **last)]
+
+
+def of_shares() -> Results:
+    rows = [each for cell in ("GRU", "BRC") for seed in range(2) for each in shares(cell, seed)]
+    bits = [row(cell="GRU", episode=e, bits=b, warnings=w) for e, b, w in ((0, 1.0, ""), (100, -4.0, "failed fit: x"))]
+    table = as_table(rows + bits)
+    some = made_up([MAZE], cells=("GRU", "BRC"), seeds=2, checkpoints=3)
+    return some._replace(table=table, panels=panels(table), shares=panels(table, of_shares=True))
+
+
+def test_sufficiency_is_the_first_chart_of_an_environment_with_both_histories():
+    first, *rest = charts(of_shares())
+    assert (first.title, first.environment) == ("Sufficiency", MAZE)
+    assert [chart.title for chart in rest[:2]] == ["Return", "Information"]
+    kinds = [(trace["meta"]["kind"], trace["name"]) for trace in first.traces]
+    assert kinds.count(("mean", "GRU")) == kinds.count(("own", "GRU")) == 1
+    (mean,) = (trace for trace in first.traces if (trace["meta"]["kind"], trace["name"]) == ("mean", "GRU"))
+    assert (mean["x"], mean["y"]) == ([0, 100, 200], [0.2, 0.6, 1])
+    (bars,) = (chart for chart in rest if chart.title.startswith("Sufficiency, given the time"))
+    assert bars.traces[0]["x"] == [1, 0.2, 0.1, 0.3, None]
+
+
+def test_a_fit_that_failed_is_marked_where_it_is_and_the_bound_is_laid_over():
+    (chart,) = (chart for chart in charts(of_shares()) if chart.title == "Information")
+    (mark,) = (trace for trace in chart.traces if trace["meta"]["kind"] == "failed")
+    assert (mark["x"], mark["y"], mark["mode"]) == ([100], [-4], "markers")
+    assert mark["text"] == ["GRU, seed 0: failed fit: x"]
+    (bound,) = (trace for trace in chart.traces if trace["meta"]["kind"] == "atoms_bits")
+    assert (bound["x"], bound["y"]) == ([200], [5])

@@ -371,7 +371,7 @@ def test_estimators_are_not_mixed_and_the_remark_says_so():
     alone, mixed = verdict(3, rows), verdict(3, others + trusted + rows)
     assert mixed.numbers == alone.numbers
     assert "several estimators" in mixed.remark
-    assert "'code', 100 epochs" in mixed.remark
+    assert "'mine-authors', 100 epochs" in mixed.remark
     assert "several" not in alone.remark
     assert ledger(table(trusted))[2].verdict == "not enough data"
 

@@ -158,7 +158,7 @@ def test_entropy_that_is_not_known_is_not_drawn():
 def test_the_instrument_stands_beneath_every_figure(drawn):
     for name, figure in drawn.items():
         if name not in ("altitude", "t-maze"):
-            assert "MINE, 200 epochs, N = 10,000" in " ".join(texts(figure)).replace("\n", " ")
+            assert "MINE, 200 epochs, N = 20,000" in " ".join(texts(figure)).replace("\n", " ")
 
 
 def test_another_instrument_makes_another_figure():

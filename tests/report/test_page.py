@@ -204,10 +204,10 @@ def test_the_scatter_says_both_coefficients():
 def test_the_instrument_stands_in_the_correlations_where_an_environment_has_two():
     results = made_up((MAZE, HIKE), cells=("GRU",), seeds=1, checkpoints=3)
     maze, hike = results.panels
-    assert "N = 10,000)" not in words(parsed(results))
+    assert "N = 20,000)" not in words(parsed(results))
     other = maze._replace(instrument=maze.instrument._replace(N=500))
     shown = words(parsed(results._replace(panels=(maze, hike, other))))
-    assert f"{MAZE} (MINE, 200 epochs, N = 10,000) all cells" in shown
+    assert f"{MAZE} (MINE, 200 epochs, N = 20,000) all cells" in shown
     assert f"{MAZE} (MINE, 200 epochs, N = 500) all cells" in shown
     assert f"{HIKE} all cells" in shown
 

@@ -42,7 +42,7 @@ def known():
 def test_there_is_a_row_for_all_cells_and_one_for_each(known):
     rows, _ = known
     assert [each.cell for each in rows] == ["all cells", "GRU", "nBRC"]
-    assert {(each.environment, each.instrument) for each in rows} == {(MAZE, "MINE, 200 epochs, N = 10,000")}
+    assert {(each.environment, each.instrument) for each in rows} == {(MAZE, "MINE, 200 epochs, N = 20,000")}
     assert [(each.pearson.num_runs, each.pearson.num_points) for each in rows] == [(6, 36), (3, 18), (3, 18)]
 
 

@@ -36,14 +36,14 @@ def test_list_names_studies_cells_and_estimators(capsys):
 
 def test_show_counts_runs_and_fits(capsys):
     assert main(["show", "paper/tmaze-50"]) == 0
-    assert "10 runs, 108 fits" in capsys.readouterr().out
+    assert "10 runs, 108 fits and 48 sufficiencies" in capsys.readouterr().out
 
 
 def test_full_scale_says_what_it_costs_and_does_not_start_without_yes(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["run", "paper/tmaze-50", "--scale", "full"]) == 0
     printed = capsys.readouterr().out
-    assert "1,584 fits" in printed
+    assert "1,584 fits and 1,224 sufficiencies" in printed
     assert "add --yes" in printed
     assert not list(tmp_path.iterdir())
 

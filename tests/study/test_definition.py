@@ -69,11 +69,12 @@ def test_every_shipped_study_reads_at_every_scale_in_both_variants(name, variant
             learner = run.training.learner
             assert (learner.num_episodes, learner.checkpoint_period, learner.variant) == (num_episodes, period, variant)
             for each in run.measurements:
+                of_bits = each.spec.estimator != "sufficiency"
                 expected = MeasurementSpec(
-                    estimator=variant,
+                    estimator=variant if of_bits else "sufficiency",
                     num_samples=num_samples,
                     num_particles=num_particles,
-                    epochs=epochs,
+                    epochs=epochs if of_bits else None,
                     epsilon=each.spec.epsilon,
                     memory=each.spec.memory,
                 )
@@ -91,7 +92,8 @@ def test_a_study_of_five_cells_has_four_agents_of_each_in_each_environment(name,
     hidden, whole = (
         [m for run in study.runs for m in run.measurements if m.spec.memory == memory] for memory in MEMORIES
     )
-    assert len(hidden) * 51 == len(labels) * 20 * 51 == measured(study) - len(whole) * 51
+    # Each by MINE, and its sufficiency.
+    assert len(hidden) * 51 == 2 * len(labels) * 20 * 51 == measured(study) - len(whole) * 51
     assert all(each.controls == (0, 2500, 5000) for each in hidden)
     assert not any(each.controls for each in whole)
 
@@ -100,7 +102,7 @@ def test_the_whole_memory_is_measured_where_it_is_more_than_the_hidden_state():
     for name in OF_FIVE_CELLS:
         runs = read(name, scale="full").runs
         cells = [run.training.learner.cell for run in runs for m in run.measurements if m.spec.memory == "whole"]
-        assert cells == ([] if "irrelevant" in name else [LSTM] * 4)
+        assert cells == ([] if "irrelevant" in name else [LSTM] * 8)
 
 
 def test_traces_are_kept_of_three_checkpoints_of_each_first_seed():
@@ -115,7 +117,7 @@ def test_the_whole_paper_trains_the_runs_of_generalisation_but_once():
     assert len({run.id for run in study.runs}) == len(study.runs) == 5 * 5 * 4 + 4 * 5 * 4
     # At ε = 0 the GRU is measured for both, once; five more ε are for generalisation alone.
     # So is the LSTM's whole memory, for the five studies of one environment.
-    assert measured(study) == 180 * 51 + 5 * 4 * 5 * 51 + 5 * 4 * 51
+    assert measured(study) == 2 * (180 * 51 + 5 * 4 * 5 * 51 + 5 * 4 * 51)
 
 
 @pytest.mark.parametrize("variant", ["text", "code"])
@@ -135,7 +137,7 @@ def test_generalisation_measures_at_zero_what_the_five_studies_measure():
     assert [run.training.seed for run in alone] == [0, 1, 2, 3]
     for run in alone:
         assert run.measurements[0] == general[run.id].measurements[0]
-        assert [each.spec.epsilon for each in general[run.id].measurements] == [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+        assert [each.spec.epsilon for each in general[run.id].measurements] == 2 * [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 
 
 def test_names_of_runs_depend_neither_on_the_order_of_keys_nor_on_the_name_of_the_scale(tmp_path):
@@ -207,8 +209,8 @@ def test_a_study_includes_others_and_adds_to_them(tmp_path):
     assert len(study.runs) == 10 + 1 + 1
     shared = next(run for run in study.runs if run.label == "T-Maze, L = 50, GRU, seed 0")
     assert [(each.spec.epsilon, each.episodes, each.controls) for each in shared.measurements] == [
-        (0.0, (0, 100, 200, 300), (300,)),
-        (0.5, (300,), ()),
+        *[(0.0, (0, 100, 200, 300), (300,))] * 2,  # MINE and sufficiency
+        *[(0.5, (300,), ())] * 2,
     ]
 
 
@@ -352,4 +354,4 @@ def test_the_page_on_studies_has_every_key_and_an_example_that_reads(tmp_path):
     (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     study = read_study(written(tmp_path, example))
     assert len(study.runs) == 8
-    assert [each.episodes for each in study.runs[0].measurements] == [(0, 500, 1000)] * 2
+    assert [each.episodes for each in study.runs[0].measurements] == [(0, 500, 1000)] * 3

@@ -187,10 +187,10 @@ def _failed(cell: str, tint: str, curves: tuple[Curve, ...]) -> list[Trace]:
 def _overlays(results: Results, panel: Panel, cell: str, curves: tuple[Curve, ...]) -> list[Trace]:
     found = []
     for kind, (name, dash) in OVERLAYS.items():
-        if kind in ("own", "failed"):
+        if kind in ("own", "failed"):  # in other charts, and marks
             continue
-        each = _proven(results, panel, cell) if kind == "atoms_bits" else band(curves, kind)
-        each = _whole(results, panel, cell) if kind == "whole" else each
+        elsewhere = {"whole": _whole, "atoms_bits": _proven}
+        each = elsewhere[kind](results, panel, cell) if kind in elsewhere else band(curves, kind)
         if len(each.mean):
             line = {"color": _colour(results, cell), "dash": dash, "width": 1.5}
             hover = f"{called(cell)}, {name}: %{{y:.2f}} bits<extra></extra>"

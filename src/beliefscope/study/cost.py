@@ -12,21 +12,23 @@ from beliefscope.measurement import MeasurementSpec
 from beliefscope.pomdp import POMDP, Finite, Irrelevant
 from beliefscope.study.machines import CORE, H200, Machine
 from beliefscope.study.piece import Piece
-from beliefscope.study.run_spec import RunSpec
+from beliefscope.study.run_spec import Measurement, RunSpec
 from beliefscope.study.study import Study
 
 CRITIC_INPUTS = 400  # the size of a memory that takes an estimator as long to read as all else it does
 TRUSTED_PAIRS = 10_000  # `trusted` takes longer for each pair beyond, which is compared with more others
-CONTROL_FITS = {"sufficiency": 4}  # six for other estimators
+CONTROL_FITS = 6
+SHARE_CONTROLS = 4  # of sufficiency
 
 
 class Cost(NamedTuple):
     """How much there is to do."""
 
     runs: int
-    fits: int  # of estimators: one for each checkpoint, ε, estimator and part of the belief, and its controls
-    pairs: int  # of memory and belief, sampled for them
+    fits: int  # of bits: one for each checkpoint, ε, estimator and part of the belief, and its controls
+    pairs: int  # of memory and belief, sampled
     traces: int
+    shares: int  # measurements of sufficiency: one for each checkpoint, ε and part of the belief
     seconds: float
 
 
@@ -36,8 +38,9 @@ def cost(runs: Iterable[RunSpec], machine: Machine = CORE) -> Cost:
     return Cost(
         runs=len(runs),
         fits=sum(_fits(run) for run in runs),
-        pairs=sum(len(each.episodes) * each.spec.num_rows for run in runs for each in run.measurements),
+        pairs=sum(_pairs(each) for run in runs for each in run.measurements),
         traces=sum(len(run.traces) for run in runs),
+        shares=sum(_shares(run) for run in runs),
         seconds=_training_seconds(runs, machine) + sum(_looking_seconds(run, machine) for run in runs),
     )
 
@@ -62,7 +65,8 @@ def show(study: Study) -> str:
     total = cost(study.runs)
     title = study.name + "".join(f", {value}" for value in study.settings.values())
     title += f": {study.description}" if study.description else ""
-    counts = f"{_count(total.runs, 'run')}, {_count(total.fits, 'fit')} on {_count(total.pairs, 'pair')}"
+    counts = f"{_count(total.runs, 'run')}, {_count(total.fits, 'fit')} and {_count(total.shares, 'sufficiency')}"
+    counts = f"{counts.replace('sufficiencys', 'sufficiencies')} on {_count(total.pairs, 'pair')}"
     times = f"about {duration(total.seconds)} on one core, {duration(total.seconds / 2)} on two"
     gpu = f"about {duration(cost(study.runs, H200).seconds)} on an H200 with --workers 10"
     return "\n".join([title, "", *lines, "", f"{counts}, {_count(total.traces, 'trace')}:", f"{times}, {gpu}"])
@@ -121,31 +125,41 @@ def _measure_seconds(run: RunSpec, spec: MeasurementSpec, machine: Machine, *, c
     fits = sum(_fit_seconds(spec, particles if part == "relevant" else 0, machine) for part in parts)
     fits *= max(1.0, learner.num_layers * learner.hidden_size / CRITIC_INPUTS)
     if spec.estimator == "sufficiency":  # on its own histories and on the last policy's; with controls on one of them
-        pairs, fits = 2 * pairs, 2 * fits
-        return machine.measure_start + pairs + fits + fits / 2 * _control_fits(spec) * controls
+        fits *= 2 + SHARE_CONTROLS * controls
+        return machine.measure_start + 2 * pairs + fits + _atoms_seconds(spec, particles, machine)
     if controls:
-        fits *= 1 + _control_fits(spec)
+        fits *= 1 + CONTROL_FITS
     return machine.measure_start + machine.controls_start * controls + pairs + fits
 
 
-def _control_fits(spec: MeasurementSpec) -> int:
-    return CONTROL_FITS.get(spec.estimator, 6)
+def _atoms_seconds(spec: MeasurementSpec, particles: int, machine: Machine) -> float:
+    return 0.0 if particles else spec.num_samples * machine.decoders_pair
 
 
 def _fit_seconds(spec: MeasurementSpec, particles: int, machine: Machine) -> float:
     if spec.estimator == "trusted":
         return spec.num_samples * machine.trusted_pair * max(1.0, spec.num_samples / TRUSTED_PAIRS)
     if spec.num_epochs is None:
-        return machine.decoders * (2.0 if particles else 1.0)
+        return spec.num_samples * machine.decoders_pair * (2.0 if particles else 1.0)  # sets at two resolutions
     return spec.num_epochs * spec.num_samples * (machine.vector_epoch + machine.particle_epoch * particles)
 
 
 def _fits(run: RunSpec) -> int:
     return sum(
-        len(_parts(run.training.pomdp, each.spec))
-        * (len(each.episodes) + _control_fits(each.spec) * len(each.controls))
+        len(_parts(run.training.pomdp, each.spec)) * (len(each.episodes) + CONTROL_FITS * len(each.controls))
         for each in run.measurements
+        if each.spec.estimator != "sufficiency"
     )
+
+
+def _shares(run: RunSpec) -> int:
+    shares = [each for each in run.measurements if each.spec.estimator == "sufficiency"]
+    return sum(len(_parts(run.training.pomdp, each.spec)) * len(each.episodes) for each in shares)
+
+
+def _pairs(measurement: Measurement) -> int:
+    """Sufficiency is measured on two sets of histories."""
+    return len(measurement.episodes) * measurement.spec.num_rows * (1 + (measurement.spec.estimator == "sufficiency"))
 
 
 def _parts(pomdp: POMDP, spec: MeasurementSpec) -> tuple[str, ...]:

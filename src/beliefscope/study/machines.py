@@ -16,7 +16,7 @@ class Machine(NamedTuple):
     vector_epoch: float  # of MINE, per pair and epoch
     particle_epoch: float  # of MINE on sets, per pair, epoch and particle
     trusted_pair: float
-    decoders: float  # of one measurement of sufficiency, whatever the number of pairs
+    decoders_pair: float  # of sufficiency on one set of histories, and of the atoms bound, per pair
     trace: float
 
 
@@ -31,7 +31,7 @@ CORE = Machine(
     vector_epoch=1e-5,
     particle_epoch=4e-7,
     trusted_pair=4.5e-3,
-    decoders=4.0,
+    decoders_pair=4.5e-4,
     trace=7.0,
 )
 H200 = Machine(
@@ -45,6 +45,6 @@ H200 = Machine(
     vector_epoch=5.3e-8,
     particle_epoch=1.8e-9,
     trusted_pair=3e-4,
-    decoders=0.03,
+    decoders_pair=3e-6,
     trace=1.0,
 )
