@@ -40,7 +40,7 @@ def test_a_record_has_both_histories_both_parts_the_bound_and_the_controls(run):
 
 def test_names_for_people_do_not_change_what_is_stored():
     for name, stored in (("mine", "text"), ("mine-authors", "code"), ("trusted", "trusted")):
-        new, old = MeasurementSpec(estimator=name), MeasurementSpec(estimator=stored)
+        new, old = (MeasurementSpec(estimator=each) for each in (name, stored))  # pyright: ignore[reportArgumentType]
         assert new == old
         assert new.estimator == name
         assert new.describe()["estimator"] == stored

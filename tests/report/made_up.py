@@ -208,7 +208,7 @@ def made_record(piece: Piece, run: Run) -> dict[str, Any]:
     assert piece.episode is not None
     bits = 0.05 * piece.episode + 0.1 * run.seed
     found = {"bits": bits, "standard_error": 0.1, "N": 2000, "M": None, "ceiling": 11.0, "near_ceiling": False}
-    found["warnings"] = ["failed fit: made up"] if piece.episode == 10 and run.seed == 1 else []
+    found["warnings"] = []
     rest = {"entropy": {"bits": 1.5, "flagged": False}, "health": {"effective_sample_size": None, "impossible": 0.0}}
     if piece.controls:
         scores = dict.fromkeys(SCORES, bits)

@@ -179,7 +179,7 @@ def _failed(cell: str, tint: str, curves: tuple[Curve, ...]) -> list[Trace]:
     if not points:
         return []
     x, y, texts = zip(*points, strict=True)
-    trace = drawn(list(x), list(y), "failed", cell, {}, "%{text}<extra></extra>")
+    trace = drawn(np.array(x), np.array(y), "failed", cell, {}, "%{text}<extra></extra>")
     marker = {"color": tint, "size": 9, "symbol": "x-thin-open", "line": {"width": 2}}
     return [trace | {"mode": "markers", "marker": marker, "text": [literal(text) for text in texts]}]
 
