@@ -24,7 +24,7 @@ from beliefscope.report.plotly import (
     seed_curve,
     with_band,
 )
-from beliefscope.report.results import Band, Curve, Panel, Results, are_pair, band, in_order, return_band
+from beliefscope.report.results import Band, Curve, Panel, Results, are_pair, band, failed_fits, in_order, return_band
 from beliefscope.report.returns import ReturnAxis, return_axis
 from beliefscope.report.tables import points
 
@@ -170,16 +170,12 @@ def _information(results: Results, panel: Panel) -> Chart:
 
 def _failed(cell: str, tint: str, curves: tuple[Curve, ...]) -> list[Trace]:
     """A mark at each number whose fit failed; it is counted in every mean as it is."""
-    points = [
-        (int(episode), float(bits), f"{called(cell)}, seed {curve.seed}: {curve.warnings[int(episode)]}")
-        for curve in curves
-        for episode, bits in zip(curve.episode, curve.values["bits"], strict=True)
-        if "failed fit" in curve.warnings.get(int(episode), "")
-    ]
-    if not points:
+    found = failed_fits(curves)
+    if not found:
         return []
-    x, y, texts = zip(*points, strict=True)
-    trace = drawn(np.array(x), np.array(y), "failed", cell, {}, "%{text}<extra></extra>")
+    texts = [f"{called(cell)}, seed {curve.seed}: {curve.warnings[episode]}" for curve, episode, _ in found]
+    x, y = np.array([(episode, bits) for _, episode, bits in found]).T
+    trace = drawn(x, y, "failed", cell, {}, "%{text}<extra></extra>")
     marker = {"color": tint, "size": 9, "symbol": "x-thin-open", "line": {"width": 2}}
     return [trace | {"mode": "markers", "marker": marker, "text": [literal(text) for text in texts]}]
 

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from beliefscope.report.colours import colour
 from beliefscope.report.correlations import pearson, spearman
 from beliefscope.report.printed import CELL_NAMES, CELLS
-from beliefscope.report.results import Band, Panel, Results, band, in_order, return_band
+from beliefscope.report.results import Band, Panel, Results, band, failed_fits, in_order, return_band
 from beliefscope.report.returns import ReturnAxis, return_axis
 from beliefscope.report.tables import points
 
@@ -26,6 +26,8 @@ _FEW = 8  # points on a line; so few are marked, and one alone is seen
 _PARTS = {"belief": "the belief", "relevant": "the relevant part of the belief", "irrelevant": "the irrelevant part"}
 
 
+_FAILED: dict[str, Any] = {"ls": "", "marker": "x", "ms": 3, "mew": 0.8}
+
 Labelled = tuple[Line2D, str]
 
 
@@ -35,6 +37,8 @@ def learning(results: Results, panel: Panel) -> Figure:
     keys = [(_key(results, cell), CELL_NAMES.get(cell, cell)) for cell in cells]
     if any(len(band(curves, "entropy").mean) for curves in panel.curves.values()):
         keys.append((Line2D([], [], color=_GREY, ls="--", lw=0.8), "entropy H(b)"))
+    if any(failed_fits(curves) for curves in panel.curves.values()):
+        keys.append((Line2D([], [], color=_GREY, **_FAILED), "failed fit"))
     axis, note = return_axis(results, environment), _note([panel], cells)
     figure, edges = _page(environment, _with_optimum(keys, axis), note, height=2.9, width=_WIDTH)
     margin = _margin(axis) / _WIDTH
@@ -48,6 +52,8 @@ def learning(results: Results, panel: Panel) -> Figure:
         _line(bottom, band(curves, "bits"), color=_colour(results, cell))
         entropy = band(curves, "entropy")
         bottom.plot(entropy.episode, entropy.mean, color=_colour(results, cell), ls="--", lw=0.7)
+        for _, episode, bits in failed_fits(curves):
+            bottom.plot(episode, bits, color=_colour(results, cell), **_FAILED)
     _information_axis(bottom)
     _scatter(right, axis, results, panel)
     figure.align_ylabels([top, bottom])

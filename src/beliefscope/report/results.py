@@ -191,6 +191,16 @@ def return_band(returns: Iterable[Returns]) -> Band:
     return _band([(each.episode, each.values) for each in returns])
 
 
+def failed_fits(curves: Iterable[Curve]) -> list[tuple[Curve, int, float]]:
+    """The checkpoints whose fit failed, and the bits there: marked in every chart, and counted as they are."""
+    return [
+        (curve, int(episode), float(bits))
+        for curve in curves
+        for episode, bits in zip(curve.episode, curve.values["bits"], strict=True)
+        if "failed fit" in curve.warnings.get(int(episode), "")
+    ]
+
+
 def in_order(cells: Iterable[str]) -> list[str]:
     """Without repetition, the paper's first."""
     found = list(dict.fromkeys(cells))
