@@ -76,6 +76,8 @@ def test_the_numbers_of_a_record_are_held_against_each_other():
     assert doubts(FOUND, proven=3.5) == ("below a decoder's bound: at least 3.50 bits are there",)
     decoded = {"linear": {"baseline_cross_entropy": 5.0, "cross_entropy": 1.0}}
     assert doubts(FOUND | {"decoded": decoded}) == ("below a decoder's bound: at least 4.00 bits are there",)
+    decoded = {"linear": {"baseline_cross_entropy": 5.2, "cross_entropy": 1.0}}  # no more than there is
+    assert doubts(FOUND | {"decoded": decoded}) == ("below a decoder's bound: at least 4.00 bits are there",)
     both = {"controls": {"memory and time": {"bits": 4.6, "standard_error": 0.1}}, "given time": -0.5}
     exceeds, negative = doubts(FOUND | both)
     assert "exceeds H(b) = 4.00" in exceeds
