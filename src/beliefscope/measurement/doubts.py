@@ -17,9 +17,8 @@ def doubts(found: dict[str, Any], proven: float | None = None) -> tuple[str, ...
     entropy = found["entropy"] if found.get("entropy") else {"bits": None, "flagged": True}
     most = None if entropy["flagged"] else entropy["bits"]
     bounds = [bits for bits in (proven, _decoded_bits(found)) if bits is not None]
-    at_least = (
-        min(max(bounds), most or np.inf) if bounds else None
-    )  # of a baseline that is not perfect it may exceed H(b)
+    # A baseline that is not perfect may make more of it than H(b).
+    at_least = min(max(bounds), np.inf if most is None else most) if bounds else None
     warnings = entropy_warning(found["bits"], found["standard_error"], most)
     warnings += bound_warning(found["bits"], found["standard_error"], at_least)
     both = found.get("controls", {}).get("memory and time")
