@@ -46,4 +46,5 @@ def test_the_readmes_python_runs():
     assert "untrained: return -1.31, H(b) = 1.00 bits" in run.stdout  # it stays at the start
     returns = re.findall(r"return (-?\d+\.\d+)", run.stdout)
     assert float(returns[1]) > float(returns[0])
-    assert run.stdout.count("(MINE, 100 epochs, fresh pairs, N = 2000)") == 3
+    assert run.stdout.count("(MINE, 100 epochs, fresh pairs, N = 4000)") == 2
+    assert run.stdout.count("Given the time, the memory holds ") == 3
