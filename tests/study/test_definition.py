@@ -186,6 +186,7 @@ def test_checkpoints_and_controls_can_be_chosen(tmp_path):
         ("mine-authors", (2000,), (2000,))
     ]  # its older name
     assert asked('estimators = ["atoms"]\ncheckpoints = "last"') == [("atoms", (2000,), ())]
+    assert asked('memories = ["whole"]') == []  # a GRU carries nothing beyond h
     # The report shows those of the least ε.
     least = asked(mine + 'epsilons = [0.5, 0.1]\ncheckpoints = "last"')
     assert least == [("mine", (2000,), ()), ("mine", (2000,), (2000,))]

@@ -82,7 +82,8 @@ def measurements_of(table: dict[str, Any], *, learner: DRQN, pomdp: POMDP, scale
         for epsilon in given.get("epsilons", [0.0])
     ]
     # Shown beside the information in h on the histories nearest to the greedy policy's; each costs six fits more.
-    least, thorough = min(spec.epsilon for spec in specs), tuple(each for each in episodes if each in controls)
+    least = min((spec.epsilon for spec in specs), default=0.0)  # of a GRU the whole memory is not measured: none
+    thorough = tuple(each for each in episodes if each in controls)
     return tuple(
         Measurement(spec=spec, episodes=episodes, controls=thorough if _has_controls(spec, least) else ())
         for spec in specs
