@@ -7,6 +7,7 @@ Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3 (2011).
 """
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -58,14 +59,18 @@ def _seed(seed: Array) -> Array:
     return jax.random.key_data(jax.random.key(seed))
 
 
+# Compiled, or a key that is split outside a program would be a hundred small ones.
+@partial(jax.jit, static_argnums=1, inline=True)
 def _split(key: Array, shape: tuple[int, ...]) -> Array:
     return _whole(jnp.stack(_threefry(key, _counts(shape)), axis=-1))
 
 
+@partial(jax.jit, inline=True)
 def _fold_in(key: Array, data: ArrayLike) -> Array:
     return _whole(jnp.stack(_threefry(key, jnp.asarray(data).astype(jnp.uint32))))
 
 
+@partial(jax.jit, static_argnums=(1, 2), inline=True)
 def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
     left, right = _threefry(key, _counts(shape))
     if bit_width == 64:

@@ -109,8 +109,8 @@ def _judged(
     baselines = np.pad(priors, ((0, 0), (0, size - number)), constant_values=_NEVER)[:, None]
     given = (x, jnp.eye(size)[jnp.asarray(classes)], jnp.zeros(len(classes), jnp.int32))
     rest = (jnp.asarray(baselines, jnp.float32), Split(*map(jnp.asarray, parts)))
-    found = [cross_entropies(key, *given, *rest, family) for family in _FAMILIES]
-    return min(found, key=lambda decoded: float(decoded.chosen.mean())).judged.astype(np.float64)
+    found = cross_entropies(key, *given, *rest, _FAMILIES)
+    return min(found.values(), key=lambda decoded: float(decoded.chosen.mean())).judged.astype(np.float64)
 
 
 def _surprise(classes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:

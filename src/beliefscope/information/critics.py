@@ -12,6 +12,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from beliefscope.information.set_kernel import Weights, fits, sum_hidden
+
 _MEMBERS_AT_ONCE = 1000  # on CPU: what is computed of so many stays in its cache
 _SETS_AT_ONCE = 4096  # on GPU: smaller blocks take longer, and much more may not fit in its memory
 
@@ -43,8 +45,10 @@ class Layers(eqx.Module):
         def summed(members: Float[Array, "members inputs"]) -> Float[Array, " hidden"]:
             return jnp.ones(len(members)) @ self.hidden(members)  # on CPU faster than jnp.sum
 
-        number = x.shape[1]
-        hidden = _for_each_set(summed, x)
+        number, (*hidden_weights, _) = x.shape[1], zip(self.weights, self.biases, strict=True)
+        pairs = Weights(*(array for pair in hidden_weights for array in pair)) if len(hidden_weights) == 2 else None
+        fused = jax.default_backend() == "gpu" and pairs is not None and fits(pairs)
+        hidden = sum_hidden(pairs, x) if fused and pairs is not None else _for_each_set(summed, x)
         return hidden @ self.weights[-1] + number * self.biases[-1]
 
 

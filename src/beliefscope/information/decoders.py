@@ -5,7 +5,7 @@ directions, brought to deviation 1 too. A direction whose deviation is below 1 %
 further: what lies there is too faint to count as held, and noise where memories are noisy.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -94,7 +94,9 @@ def descend(
     # One vector of all weights, or one array of all columns, is slower on a GPU (docs/benchmarks.md).
     def step(carry, batch: Int[Array, " size"]):
         model, state = carry
-        gradient = jax.grad(mean)(model, jax.tree.map(lambda leaf: leaf[batch], train))
+        # In training GPUs may round: whatever a decoder learns, its answers are judged in full precision.
+        with jax.default_matmul_precision("default"):
+            gradient = jax.grad(mean)(model, jax.tree.map(lambda leaf: leaf[batch], train))
         updates, state = adam.update(gradient, state, model)
         return (eqx.apply_updates(model, updates), state), None
 
@@ -113,7 +115,8 @@ def descend(
 def silent(key: PRNGKeyArray, inputs: int, family: Family, outputs: int) -> Layers:
     """A decoder that answers 0 whatever it reads: nothing to unlearn where the memory says nothing."""
     layers = Layers(key, (inputs, *family.hidden, outputs))
-    last = (jnp.zeros_like(layers.weights[-1]), jnp.zeros_like(layers.biases[-1]))
+    # Not jnp.zeros: JAX 0.10.2 on CPU gives wrong products with a constant matrix of equal entries, now and then NaN.
+    last = (0 * layers.weights[-1], 0 * layers.biases[-1])
     return eqx.tree_at(lambda decoder: (decoder.weights[-1], decoder.biases[-1]), layers, last)
 
 
@@ -131,19 +134,23 @@ def cross_entropies(
     which: Int[Array, " n"],
     baselines: Float[Array, "fits rows d"],
     parts: Split,
-    family: Family,
-) -> Decoded:
-    """−Σ y log ŷ, where log ŷ is the decoder's answer added to row `which` of the baseline, and normalised."""
-    keys = jax.random.split(key, len(baselines))
+    families: Sequence[Family] = FAMILIES,
+) -> dict[str, Decoded]:
+    """By family: −Σ y log ŷ, where log ŷ is the decoder's answer added to row `which` of the baseline, and normalised."""
     with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
-        found = Decoded(*map(np.asarray, _cross_entropies(keys, x, y, which, baselines, parts, family)))
-    if not np.isfinite(found.chosen).all():
-        raise FloatingPointError(f"the {family.name} decoder's loss is not finite; measure again.")
+        begun = {
+            family.name: _cross_entropies(jax.random.fold_in(key, place), x, y, which, baselines, parts, family)
+            for place, family in enumerate(families)
+        }
+    found = {name: Decoded(*map(np.asarray, arrays)) for name, arrays in begun.items()}
+    for name, decoded in found.items():
+        if not np.isfinite(decoded.chosen).all():
+            raise FloatingPointError(f"the {name} decoder's loss is not finite; measure again.")
     return found
 
 
 @partial(jax.jit, static_argnames="family")
-def _cross_entropies(keys, x, y, which, baselines, parts: Split, family: Family):
+def _cross_entropies(key, x, y, which, baselines, parts: Split, family: Family):
     def one(key: PRNGKeyArray, baseline: Float[Array, "rows d"], split: Split):
         def loss(decoder: Layers, rows) -> Float[Array, " n"]:
             seen, target, row = rows
@@ -155,7 +162,7 @@ def _cross_entropies(keys, x, y, which, baselines, parts: Split, family: Family)
         decoder, chosen = descend(key_fit, start, loss, train, choose, family.descent)
         return chosen, loss(decoder, judge)
 
-    return on_each(one, keys, baselines, parts)
+    return on_each(one, jax.random.split(key, len(baselines)), baselines, parts)
 
 
 def reading(memory: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n twice"]:

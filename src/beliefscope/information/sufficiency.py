@@ -26,7 +26,7 @@ from scipy.special import digamma, entr
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
 from beliefscope.information.check import checked_rows
-from beliefscope.information.decoders import FAMILIES, Split, cross_entropies, reading, splits
+from beliefscope.information.decoders import Split, cross_entropies, reading, splits
 from beliefscope.information.gaussian_decoder import gaussian_cross_entropies
 from beliefscope.information.probe import binned, checked_probabilities
 
@@ -163,10 +163,7 @@ def _of_rows(key: PRNGKeyArray, x, beliefs: _Beliefs, times: Int[np.ndarray, " n
         jnp.asarray(where),
     )
     repeated = Split(*(jnp.asarray(np.concatenate([part] * len(tables))) for part in parts))
-    found = {
-        family.name: cross_entropies(jax.random.fold_in(key, place), x, y, which, baselines, repeated, family)
-        for place, family in enumerate(FAMILIES)
-    }
+    found = cross_entropies(key, x, y, which, baselines, repeated)
     by_name = {name: slice(place * SEEDS, (place + 1) * SEEDS) for place, name in enumerate(tables)}
     scores = _Scores(
         entropy=np.stack([beliefs.entropies[judge] for judge in parts.judge]),
@@ -221,7 +218,7 @@ def _ratio(
     if there < LEAST_BITS * np.log(2):
         return None
     weights, drawn = _resampling(parts.shape[2])
-    means = np.einsum("prj,bj->prb", parts, weights)  # by part, split and resample
+    means = parts @ weights.T  # by part, split and resample
     gained_b, there_b = means[:, drawn, np.arange(_RESAMPLES)[:, None]].mean(axis=2)
     low, high = np.percentile(np.maximum(gained_b / np.maximum(there_b, 1e-9), 0), [2.5, 97.5])
     value = max(0.0, float(gained / there))
