@@ -6,7 +6,7 @@ import numpy as np
 import optax
 import pytest
 
-from beliefscope.information.decoders import Descent, Family, Split, cross_entropies, silent, splits
+from beliefscope.information.decoders import Descent, Family, Fits, Split, silent, splits
 
 _ROWS, _COLUMNS, _TIMES = 3000, 128, 53
 _DESCENT = Descent(learning_rate=0.05, steps=20, looks=2)
@@ -31,7 +31,7 @@ def case():
 def test_a_decoder_that_learns_nothing_true_answers_as_the_baseline(case, hidden):
     given, loss = case
     family = Family("any", hidden, _DESCENT)
-    chosen = cross_entropies(jax.random.key(0), *given, [family])["any"].chosen
+    chosen = Fits(jax.random.key(0), *given, [family]).cross_entropies()["any"].chosen
     np.testing.assert_allclose(chosen, loss, rtol=1e-5)  # the start is among the weights to choose from
 
 

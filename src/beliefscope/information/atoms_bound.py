@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
 from beliefscope.information.check import checked_pair
-from beliefscope.information.decoders import Descent, Family, Split, cross_entropies, reading, splits
+from beliefscope.information.decoders import Descent, Family, Fits, Split, reading, splits
 from beliefscope.information.entropy import exact_entropy, row_labels
 from beliefscope.information.interface import Estimate
 
@@ -109,7 +109,7 @@ def _judged(
     baselines = np.pad(priors, ((0, 0), (0, size - number)), constant_values=_NEVER)[:, None]
     given = (x, jnp.eye(size)[jnp.asarray(classes)], jnp.zeros(len(classes), jnp.int32))
     rest = (jnp.asarray(baselines, jnp.float32), Split(*map(jnp.asarray, parts)))
-    found = cross_entropies(key, *given, *rest, _FAMILIES)
+    found = Fits(key, *given, *rest, _FAMILIES).cross_entropies()
     return min(found.values(), key=lambda decoded: float(decoded.chosen.mean())).judged.astype(np.float64)
 
 

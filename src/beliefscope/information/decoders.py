@@ -127,26 +127,33 @@ class Decoded(NamedTuple):
     judged: Float[np.ndarray, "fits judge"]
 
 
-def cross_entropies(
-    key: PRNGKeyArray,
-    x: Float[Array, "n x"],
-    y: Float[Array, "n d"],
-    which: Int[Array, " n"],
-    baselines: Float[Array, "fits rows d"],
-    parts: Split,
-    families: Sequence[Family] = FAMILIES,
-) -> dict[str, Decoded]:
-    """By family: −Σ y log ŷ, where log ŷ is the decoder's answer added to row `which` of the baseline, and normalised."""
-    with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
-        begun = {
-            family.name: _cross_entropies(jax.random.fold_in(key, place), x, y, which, baselines, parts, family)
-            for place, family in enumerate(families)
-        }
-    found = {name: Decoded(*map(np.asarray, arrays)) for name, arrays in begun.items()}
-    for name, decoded in found.items():
-        if not np.isfinite(decoded.chosen).all():
-            raise FloatingPointError(f"the {name} decoder's loss is not finite; measure again.")
-    return found
+class Fits:
+    """Decoders of several families while they are fitted: on a GPU the processor is free for other work meanwhile."""
+
+    def __init__(
+        self,
+        key: PRNGKeyArray,
+        x: Float[Array, "n x"],
+        y: Float[Array, "n d"],
+        which: Int[Array, " n"],
+        baselines: Float[Array, "fits rows d"],
+        parts: Split,
+        families: Sequence[Family] = FAMILIES,
+    ):
+        """A decoder's answer is added to row `which` of the baseline; rows of y are probabilities."""
+        with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
+            self._begun = {
+                family.name: _cross_entropies(jax.random.fold_in(key, place), x, y, which, baselines, parts, family)
+                for place, family in enumerate(families)
+            }
+
+    def cross_entropies(self) -> dict[str, Decoded]:
+        """By family: −Σ y log ŷ, where log ŷ is the sum, normalised."""
+        found = {name: Decoded(*map(np.asarray, arrays)) for name, arrays in self._begun.items()}
+        for name, decoded in found.items():
+            if not np.isfinite(decoded.chosen).all():
+                raise FloatingPointError(f"the {name} decoder's loss is not finite; measure again.")
+        return found
 
 
 @partial(jax.jit, static_argnames="family")
@@ -168,10 +175,11 @@ def _cross_entropies(key, x, y, which, baselines, parts: Split, family: Family):
 def reading(memory: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n twice"]:
     """The columns, standardised in double precision, and their principal directions, each at deviation 1 at most."""
     columns = memory.astype(np.float64)
-    columns = columns - columns.mean(axis=0)
-    deviation = np.where(np.ptp(memory, axis=0) > 0, columns.std(axis=0), np.inf)  # what is constant becomes 0
-    columns = columns / np.where(deviation > 0, deviation, np.inf)
+    columns -= columns.mean(axis=0)
+    deviation = np.sqrt(np.einsum("nm,nm->m", columns, columns) / len(columns))
+    deviation[(np.ptp(memory, axis=0) == 0) | (deviation == 0)] = np.inf  # what is constant becomes 0
+    columns /= deviation
     variances, directions = np.linalg.eigh(columns.T @ columns / len(columns))
     faintest = max(_FAINTEST * float(variances[-1]), 1e-30)
-    principal = columns @ directions / np.sqrt(np.maximum(variances, 0) + faintest)
-    return np.concatenate([columns, principal], axis=1).astype(np.float32)
+    principal = columns @ (directions / np.sqrt(np.maximum(variances, 0) + faintest))
+    return np.concatenate([columns, principal], axis=1, dtype=np.float32)

@@ -26,7 +26,7 @@ from scipy.special import digamma, entr
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
 from beliefscope.information.check import checked_rows
-from beliefscope.information.decoders import Split, cross_entropies, reading, splits
+from beliefscope.information.decoders import Fits, Split, reading, splits
 from beliefscope.information.gaussian_decoder import gaussian_cross_entropies
 from beliefscope.information.probe import binned, checked_probabilities
 
@@ -95,12 +95,12 @@ class Sufficiency:
 
 
 class _Beliefs(NamedTuple):
-    """Beliefs as rows of probabilities, and the entropy of each."""
+    """Beliefs as rows of probabilities; sets of particles with the entropies, in nats, of what they are drawn from."""
 
     rows: Float[np.ndarray, "n d"]
-    entropies: Float[np.ndarray, " n"]  # nats
-    particles: int | None
-    cells: int | None
+    entropies: Float[np.ndarray, " n"] | None = None
+    particles: int | None = None
+    cells: int | None = None
 
 
 class _Scores(NamedTuple):
@@ -137,7 +137,7 @@ def sufficiency(memory: Any, belief: Any, time: Any = None, *, key: PRNGKeyArray
     )
     if belief.ndim == 2:
         rows = checked_probabilities(belief)
-        return _of_rows(key_fit, x, _Beliefs(rows, _entropies(rows), None, None), times, parts)
+        return _of_rows(key_fit, x, _Beliefs(rows), times, parts)
     fine, coarse = (_of_rows(key_fit, x, _counted(belief, bins), times, parts) for bins in BINS)
     return dataclasses.replace(fine, coarser=coarse, warnings=fine.warnings + _disagreement(fine, coarse))
 
@@ -152,10 +152,6 @@ def _of_rows(key: PRNGKeyArray, x, beliefs: _Beliefs, times: Int[np.ndarray, " n
             [_means_at(rows, times, *map(np.asarray, each)) for each in zip(*parts[:2], strict=True)]
         )
         tables["none"] = np.broadcast_to(tables["none"], tables["time"].shape)
-    baseline = {
-        name: np.stack([_cross_entropy(rows[j], each[where[j]]) for j, each in zip(parts.judge, table, strict=True)])
-        for name, table in tables.items()
-    }
     stacked = np.pad(np.concatenate(list(tables.values())), ((0, 0), (0, 0), (0, extra)), constant_values=_NEVER)
     y, baselines, which = (
         jnp.asarray(np.pad(rows, ((0, 0), (0, extra))), jnp.float32),
@@ -163,10 +159,16 @@ def _of_rows(key: PRNGKeyArray, x, beliefs: _Beliefs, times: Int[np.ndarray, " n
         jnp.asarray(where),
     )
     repeated = Split(*(jnp.asarray(np.concatenate([part] * len(tables))) for part in parts))
-    found = cross_entropies(key, x, y, which, baselines, repeated)
+    fits = Fits(key, x, y, which, baselines, repeated)
+    baseline = {
+        name: np.stack([_cross_entropy(rows[j], each[where[j]]) for j, each in zip(parts.judge, table, strict=True)])
+        for name, table in tables.items()
+    }
+    entropies = _entropies(rows) if beliefs.entropies is None else beliefs.entropies
+    found = fits.cross_entropies()
     by_name = {name: slice(place * SEEDS, (place + 1) * SEEDS) for place, name in enumerate(tables)}
     scores = _Scores(
-        entropy=np.stack([beliefs.entropies[judge] for judge in parts.judge]),
+        entropy=np.stack([entropies[judge] for judge in parts.judge]),
         baseline=baseline,
         decoded={
             name: {family: each.judged[here].astype(np.float64) for family, each in found.items()}
