@@ -12,13 +12,15 @@ _INTERPRET = jax.default_backend() != "gpu"
 
 
 def plain(weights: Weights, sets):
-    hidden = jax.nn.relu(sets @ weights.first + weights.first_bias)
-    return jnp.sum(jax.nn.relu(hidden @ weights.second + weights.second_bias), axis=1)
+    (first, second), (first_bias, second_bias) = weights
+    return jnp.sum(jax.nn.relu(jax.nn.relu(sets @ first + first_bias) @ second + second_bias), axis=1)
 
 
-def weights_of(inputs: int) -> Weights:
+def weights_of(inputs: int, *, clear: bool = False) -> Weights:
+    """`clear`: no unit of the second layer is so close to 0 that rounding decides whether it is above."""
     layers = Layers(jax.random.key(inputs), (inputs, 32, 64, 16))
-    return Weights(layers.weights[0], layers.biases[0], layers.weights[1], layers.biases[1])
+    second = jnp.where(jnp.arange(64) % 3 == 0, -20.0, 20.0) if clear else layers.biases[1]
+    return Weights(layers.weights[:2], (layers.biases[0], second))
 
 
 def relative(found, truth) -> float:
@@ -26,17 +28,18 @@ def relative(found, truth) -> float:
 
 
 @pytest.mark.parametrize(
-    ("sets", "members", "inputs"), [(5, 100, 2), (1, 64, 1), (1, 1, 3), (3, 7, 6), (9, 130, 4), (4, 65, 5)]
+    ("sets", "members", "inputs", "clear"),
+    [(1, 1, 3, True), (1, 64, 1, True), (3, 7, 6, True), (4, 65, 5, True), (9, 130, 4, True), (50, 100, 2, False)],
 )
-def test_sums_and_gradients_agree_with_plain_ones(sets, members, inputs):
+def test_sums_and_gradients_agree_with_plain_ones(sets, members, inputs, clear):
     draw = np.random.default_rng(sets)
     given = jnp.asarray(draw.normal(size=(sets, members, inputs)), jnp.float32)
-    slopes, weights = jnp.asarray(draw.normal(size=(sets, 64)), jnp.float32), weights_of(inputs)
+    slopes, weights = jnp.asarray(draw.normal(size=(sets, 64)), jnp.float32), weights_of(inputs, clear=clear)
     found, back = jax.vjp(lambda weights: sum_hidden(weights, given, _INTERPRET), weights)
     truth, back_plain = jax.vjp(lambda weights: plain(weights, given), weights)
     assert relative(found, truth) < 5e-5
-    for name, gradient, expected in zip(Weights._fields, back(slopes)[0], back_plain(slopes)[0], strict=True):
-        assert relative(gradient, expected) < 5e-4, name
+    for gradient, expected in zip(*map(jax.tree.leaves, (back(slopes)[0], back_plain(slopes)[0])), strict=True):
+        assert relative(gradient, expected) < 0.03  # 8 bits
 
 
 def test_many_sets():
@@ -48,17 +51,14 @@ def test_many_sets():
 def test_fits_of_several_critics_side_by_side():
     """Of each its own gradient, when a batch of fits is one program."""
     given = jax.random.normal(jax.random.key(0), (3, 4, 70, 2))
-    weights = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(_scaled(weights_of(2), scale) for scale in (1, 2, 3)))
+    weights = jax.tree.map(lambda leaf: jnp.stack([leaf, 2 * leaf, 3 * leaf]), weights_of(2, clear=True))
 
     def gradient(function):
         return jax.vmap(jax.grad(lambda weights, sets: jnp.sum(function(weights, sets) ** 2)))(weights, given)
 
-    for found, truth in zip(gradient(lambda *a: sum_hidden(*a, _INTERPRET)), gradient(plain), strict=True):
-        assert relative(found, truth) < 5e-4
-
-
-def _scaled(weights: Weights, scale: float) -> Weights:
-    return Weights(*(scale * array for array in weights))
+    found, truth = map(jax.tree.leaves, (gradient(lambda *a: sum_hidden(*a, _INTERPRET)), gradient(plain)))
+    for one, other in zip(found, truth, strict=True):
+        assert relative(one, other) < 0.03
 
 
 def test_a_number_is_two_of_half_its_bits():
@@ -69,5 +69,6 @@ def test_a_number_is_two_of_half_its_bits():
 
 
 def test_layers_of_other_sizes_are_left_to_the_compiler():
-    assert fits(weights_of(2))
-    assert not fits(weights_of(2)._replace(second=jnp.zeros((32, 60))))
+    assert fits(32, 64)
+    assert not fits(32, 60)
+    assert not fits(8, 64)

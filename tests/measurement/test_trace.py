@@ -10,7 +10,8 @@ import pytest
 
 from beliefscope import GRU, ExactFilter, Irrelevant, MountainHike, ParticleFilter, QNetwork, TMaze
 from beliefscope.belief import filter_of_paper
-from beliefscope.information.probe import binned, decode, fit_decoder
+from beliefscope.information.grid import binned
+from beliefscope.information.probe import decode, fit_decoder
 from beliefscope.measurement.trace import MAX_PARTICLES, trace
 from beliefscope.pomdp.t_maze import DOWN, LEFT, RIGHT, SEES_CORRIDOR, SEES_DOWN, SEES_JUNCTION, SEES_UP, UP
 

@@ -5,12 +5,13 @@ from beliefscope.information.atoms_bound import AtomsBound, AtomsEstimate
 from beliefscope.information.check import Pair, checked_pair
 from beliefscope.information.entropy import DiscreteEntropy, discrete_entropy, exact_entropy
 from beliefscope.information.gaussian import Gaussian, gaussian_bits
+from beliefscope.information.grid import histogram
 from beliefscope.information.interface import Estimate, Estimator
 from beliefscope.information.known_cases import KnownCase, known_cases
 from beliefscope.information.ksg import KSG
 from beliefscope.information.mutual_information import mutual_information
 from beliefscope.information.neural import MINE, NWJ, SMILE, InfoNCE, NeuralEstimator
-from beliefscope.information.probe import Decoder, Decoding, decode, fit_decoder, histogram
+from beliefscope.information.probe import Decoder, Decoding, decode, fit_decoder
 from beliefscope.information.sufficiency import Ratio, Sufficiency, sufficiency
 from beliefscope.information.trusted import Trusted
 

@@ -35,14 +35,14 @@ def checked_pair(x: Any, y: Any, *, sets_allowed: bool, names: tuple[str, str] =
 
 def in_single_precision(name: str, array: Float[np.ndarray, "n *m d"]) -> Float[np.ndarray, "n *m d"]:
     """The array in single precision; one sentence where that would no longer tell its rows apart, or overflow."""
-    largest = float(np.max(np.abs(array)))
+    largest = float(max(-np.min(array), np.max(array)))
     require(
         largest < _LARGEST,
         rule=f"every number in {name} is below {_LARGEST:g} in size, so that single precision can multiply them",
         received=largest,
         advice="divide each column by its standard deviation first",
     )
-    rounded = array.astype(np.float32)
+    rounded = array.astype(np.float32, copy=False)
     if array.dtype == np.float64:
         columns = tuple(range(array.ndim - 1))
         lost, there = np.std(array - rounded, axis=columns), np.std(array, axis=columns)
@@ -89,11 +89,11 @@ def _checked(name: str, value: Any, *, sets_allowed: bool, at_least: int = 2) ->
         received=array.shape,
         advice="leave out empty axes",
     )
-    finite = np.isfinite(array)
+    finite = bool(np.isfinite(np.min(array)) and np.isfinite(np.max(array)))
     require(
-        bool(finite.all()),
+        finite,
         rule=f"every number in {name} is finite",
-        received=f"{array.size - int(finite.sum())} NaN or infinite of {array.size}",
+        received="" if finite else f"{int(np.sum(~np.isfinite(array)))} NaN or infinite of {array.size}",
         advice="look for the step that made them, or leave those samples out of both x and y",
     )
     return array

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from beliefscope.information.set_kernel import Weights, fits, sum_hidden
+from beliefscope.information import set_kernel
 
 _MEMBERS_AT_ONCE = 1000  # on CPU: what is computed of so many stays in its cache
 _SETS_AT_ONCE = 4096  # on GPU: smaller blocks take longer, and much more may not fit in its memory
@@ -41,15 +41,16 @@ class Layers(eqx.Module):
 
     def sum(self, x: Float[Array, "sets members inputs"]) -> Float[Array, "sets outputs"]:
         """The sum over the members of each set. The last layer is linear, so that it may read the sum instead."""
+        return self._sum_hidden(x) @ self.weights[-1] + x.shape[1] * self.biases[-1]
+
+    def _sum_hidden(self, x: Float[Array, "sets members inputs"]) -> Float[Array, "sets hidden"]:
+        if jax.default_backend() == "gpu" and len(self.weights) == 3 and set_kernel.fits(*self.weights[1].shape):
+            return set_kernel.sum_hidden(set_kernel.Weights(self.weights[:2], self.biases[:2]), x)
 
         def summed(members: Float[Array, "members inputs"]) -> Float[Array, " hidden"]:
             return jnp.ones(len(members)) @ self.hidden(members)  # on CPU faster than jnp.sum
 
-        number, (*hidden_weights, _) = x.shape[1], zip(self.weights, self.biases, strict=True)
-        pairs = Weights(*(array for pair in hidden_weights for array in pair)) if len(hidden_weights) == 2 else None
-        fused = jax.default_backend() == "gpu" and pairs is not None and fits(pairs)
-        hidden = sum_hidden(pairs, x) if fused and pairs is not None else _for_each_set(summed, x)
-        return hidden @ self.weights[-1] + number * self.biases[-1]
+        return _for_each_set(summed, x)
 
 
 class VectorCritic(eqx.Module):

@@ -19,13 +19,13 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from beliefscope.errors import is_whole, require
+from beliefscope.errors import require
 from beliefscope.information.check import checked_rows
 from beliefscope.information.critics import Layers
+from beliefscope.information.grid import binned
 from beliefscope.information.scores import Samples
 from beliefscope.information.seeding import generator
 
-MAX_CELLS = 10_000
 _BATCH_SIZE = 512
 _CELLS_AT_ONCE = 128  # sets fall into ever another number of cells: rounded up, one compiled program fits many
 _NEVER = -1e30  # the logit of a cell that is none: its probability and its gradient are 0
@@ -93,13 +93,6 @@ class Decoder(NamedTuple):
         return np.exp(_log_softmax(self.logits(memory))).astype(np.float32)
 
 
-class Histogram(NamedTuple):
-    """Particle sets as frequencies on a grid that all sets share; cells into which no particle falls are left out."""
-
-    frequencies: Float[np.ndarray, "n cells"]
-    centres: Float[np.ndarray, "cells d"]
-
-
 class _Targets(NamedTuple):
     """The pairs as a decoder reads them: the beliefs are rows of probabilities."""
 
@@ -161,7 +154,8 @@ def _targets(memory: Any, belief: Any) -> _Targets:
         advice="pass arrays whose first axes agree",
     )
     if belief.ndim == 3:
-        return _Targets(memory, *binned(belief))
+        found = binned(belief)
+        return _Targets(memory, found.frequencies, found.centres)
     return _Targets(memory, checked_probabilities(belief), None)
 
 
@@ -182,90 +176,6 @@ def _decoder(key: PRNGKeyArray, targets: _Targets, settings: _Settings) -> Decod
     bias = np.pad(np.log(mean), (0, extra), constant_values=_NEVER)
     layers = _fit(key_epochs, _start(key_init, trained, bias, settings), trained, chosen, settings)
     return Decoder(layers, offset, scale, mean, held_out, centres)
-
-
-def histogram(sets: Any, *, bins: int = 10) -> Float[np.ndarray, "n cells"]:
-    """Particle sets [N, M, d] as frequencies on a grid that all sets share, in single precision.
-
-    A column of at most two values (an entry of a one-hot code) is divided by value, any other into `bins` equal parts
-    of its range over all particles. Cells into which no particle falls are left out.
-    """
-    return binned(sets, bins=bins).frequencies
-
-
-def binned(sets: Any, *, bins: int = 10) -> Histogram:
-    """The same with the centre of each cell; along a column that is divided by value it is that value."""
-    require(
-        is_whole(bins) and 1 <= bins <= 1000,
-        rule="the number of bins of a column is a whole number from 1 to 1000",
-        received=bins,
-        advice="10 bins show where the particles are without most cells standing empty",
-    )
-    sets = np.asarray(sets)
-    require(
-        sets.ndim == 3 and sets.size > 0,
-        rule="particle sets have the shape [N, M, d], at least one particle each",
-        received=sets.shape,
-        advice="put the samples on the first axis, the particles on the second and their coordinates on the third",
-    )
-    # A check of rows reads sets too, once each is flattened.
-    sets = checked_rows("sets", sets.reshape(len(sets), -1), at_least=1).reshape(sets.shape)
-    columns = np.moveaxis(sets, -1, 0)
-    axes = [_divided(column, bins) for column in columns]
-    cell, num_cells = np.zeros(sets.shape[:2], np.int64), 1
-    for axis, column in zip(axes, columns, strict=True):
-        # Numbered anew after each column, so that the numbers stay small however many columns there are.
-        cell, num_cells = _numbered_anew(cell * axis.parts + axis.part(column), num_cells * axis.parts)
-        require(
-            num_cells <= MAX_CELLS,
-            rule=f"the particles fall into at most {MAX_CELLS} cells",
-            received=f"{num_cells} or more",
-            advice="use fewer bins, or keep only the columns that matter",
-        )
-    frequencies = np.empty((len(sets), num_cells), np.float32)
-    for chunk in np.array_split(np.arange(len(sets)), -(-len(sets) // 1000)):  # counts are wide: not all at once
-        flat = cell[chunk] + num_cells * np.arange(len(chunk))[:, None]
-        counts = np.bincount(flat.ravel(), minlength=len(chunk) * num_cells)
-        frequencies[chunk] = counts.reshape(len(chunk), num_cells) / sets.shape[1]
-    member = np.empty(num_cells, np.int64)  # any particle of each cell tells where the cell lies
-    member[cell.ravel()] = np.arange(cell.size)
-    members = sets.reshape(-1, len(axes))[member]
-    centres = [axis.centre(axis.part(column)) for axis, column in zip(axes, members.T, strict=True)]
-    return Histogram(frequencies, np.stack(centres, axis=1).astype(np.float32))
-
-
-class _Axis(NamedTuple):
-    """How one column is divided: by value, or into equal parts of its range."""
-
-    low: float
-    high: float
-    parts: int
-    by_value: bool
-
-    def part(self, values: Float[np.ndarray, "*batch"]) -> Int[np.ndarray, "*batch"]:
-        """In which part each value lies."""
-        if self.by_value:
-            return (values > self.low).astype(np.int64)
-        part = (values.astype(np.float64) - self.low) / (self.high - self.low) * self.parts
-        return np.minimum(part.astype(np.int64), self.parts - 1)
-
-    def centre(self, part: Int[np.ndarray, " cells"]) -> Float[np.ndarray, " cells"]:
-        if self.by_value:
-            return np.where(part > 0, self.high, self.low)
-        return self.low + (part + 0.5) / self.parts * (self.high - self.low)
-
-
-def _divided(column: Float[np.ndarray, "n m"], bins: int) -> _Axis:
-    low, high = float(column.min()), float(column.max())
-    by_value = bool(np.all((column == low) | (column == high)))
-    return _Axis(low, high, parts=1 + (high > low) if by_value else bins, by_value=by_value)
-
-
-def _numbered_anew(cell: Int[np.ndarray, "n m"], num_cells: int) -> tuple[Int[np.ndarray, "n m"], int]:
-    """The cells that occur, numbered from 0 in the same order, and how many they are."""
-    occupied = np.zeros(num_cells, bool)
-    occupied[cell] = True
-    return (np.cumsum(occupied) - 1)[cell], int(occupied.sum())
 
 
 def checked_probabilities(belief: Any) -> Float[np.ndarray, "n d"]:

@@ -28,11 +28,12 @@ from beliefscope.fast_keys import fast_key
 from beliefscope.information.check import checked_rows
 from beliefscope.information.decoders import Fits, Split, reading, splits
 from beliefscope.information.gaussian_decoder import gaussian_cross_entropies
-from beliefscope.information.probe import binned, checked_probabilities
+from beliefscope.information.grid import Histogram, binned, coarser
+from beliefscope.information.probe import checked_probabilities
 
 LEAST_PAIRS = 500
 LEAST_BITS = 0.05  # where the belief knows less than this beyond the baseline, no share of it is given
-BINS = (10, 5)  # of a column of particles: the resolution of the headline, and a coarser one
+BINS = 10  # of a column of particles; a second grid has half as many
 SEEDS = 2  # splits, and decoders of each family
 _RESAMPLES = 500
 _STRENGTHS = 10.0 ** np.arange(-2, 5)  # rows of the overall mean that are added to those of each t
@@ -138,7 +139,8 @@ def sufficiency(memory: Any, belief: Any, time: Any = None, *, key: PRNGKeyArray
     if belief.ndim == 2:
         rows = checked_probabilities(belief)
         return _of_rows(key_fit, x, _Beliefs(rows), times, parts)
-    fine, coarse = (_of_rows(key_fit, x, _counted(belief, bins), times, parts) for bins in BINS)
+    grid, number = binned(belief, bins=BINS), belief.shape[1]
+    fine, coarse = (_of_rows(key_fit, x, _counted(found, number), times, parts) for found in (grid, coarser(grid)))
     return dataclasses.replace(fine, coarser=coarse, warnings=fine.warnings + _disagreement(fine, coarse))
 
 
@@ -267,13 +269,12 @@ def _entropies(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
     return entr(rows).sum(axis=1)
 
 
-def _counted(sets: np.ndarray, bins: int) -> _Beliefs:
-    """Sets as frequencies in cells, and the entropies of what they are drawn from (Grassberger, 2003).
+def _counted(found: Histogram, number: int) -> _Beliefs:
+    """Sets of so many particles as frequencies, and the entropies of what they are drawn from (Grassberger, 2003).
 
     The entropy of frequencies is too low, since M particles leave likely cells empty. His estimator has
     log M − Σ n G(n) / M, with G(n) = ψ(n) + (−1)^n (ψ((n + 1) / 2) − ψ(n / 2)) / 2.
     """
-    found, number = binned(sets, bins=bins), sets.shape[1]
     count = np.arange(1, number + 1)
     sign = np.where(count % 2 == 0, 0.5, -0.5)
     gained = np.concatenate([[0.0], digamma(count) + sign * (digamma((count + 1) / 2) - digamma(count / 2))])
