@@ -39,7 +39,7 @@ def test_sums_and_gradients_agree_with_plain_ones(sets, members, inputs, clear):
     truth, back_plain = jax.vjp(lambda weights: plain(weights, given), weights)
     assert relative(found, truth) < 5e-5
     for gradient, expected in zip(*map(jax.tree.leaves, (back(slopes)[0], back_plain(slopes)[0])), strict=True):
-        assert relative(gradient, expected) < 0.03  # 8 bits
+        assert relative(gradient, expected) < (0.01 if clear else 0.02)  # 8 bits
 
 
 def test_many_sets():
@@ -58,7 +58,7 @@ def test_fits_of_several_critics_side_by_side():
 
     found, truth = map(jax.tree.leaves, (gradient(lambda *a: sum_hidden(*a, _INTERPRET)), gradient(plain)))
     for one, other in zip(found, truth, strict=True):
-        assert relative(one, other) < 0.03
+        assert relative(one, other) < 0.01
 
 
 def test_a_number_is_two_of_half_its_bits():

@@ -164,6 +164,8 @@ def _rounded(number: Float[Array, "*shape"]) -> Array:
 
 
 def _dot(left, right):
+    if jax.default_backend() == "cpu":  # where the kernels are interpreted, and not all such products are known
+        left, right = left.astype(jnp.float32), right.astype(jnp.float32)
     return jnp.dot(left, right, preferred_element_type=jnp.float32)
 
 
