@@ -6,16 +6,21 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from pathlib import Path
 
+import jax
 import pytest
 
 from beliefscope import StudyFolder
 from beliefscope.storage import Busy, write_atomic
+from beliefscope.study import gpu
 from beliefscope.study.backends import local
 from beliefscope.study.backends.choose import choose
 from beliefscope.study.backends.parcel import Changes, needed, unpack
 from beliefscope.study.backends.seat import seat
+from beliefscope.study.compiled import first_alone
 from beliefscope.study.piece import Piece
 
 RUN = "0123456789abcdef"
@@ -60,15 +65,105 @@ def test_a_worker_is_born_on_one_core_with_one_thread_for_numpy_and_its_parent_s
     assert (os.sched_getaffinity(0), dict(os.environ)) == before
 
 
-def test_workers_on_one_gpu_share_its_memory(monkeypatch):
-    environments = []
+@pytest.fixture
+def with_gpu(monkeypatch, tmp_path):
+    """A machine with a GPU, whose commands write down how they are called; workers are not started."""
+    started = []
     monkeypatch.setattr(
-        multiprocessing.get_context("spawn").Process, "start", lambda _: environments.append(dict(os.environ))
+        multiprocessing.get_context("spawn").Process, "start", lambda _: started.append(dict(os.environ))
     )
     monkeypatch.setattr(local, "has_gpu", lambda: True)
-    assert local.Local(None).open({}, Path(), at_most=9) == 1
-    assert local.Local(3).open({}, Path(), at_most=9) == 3
-    assert [each["XLA_PYTHON_CLIENT_MEM_FRACTION"] for each in environments] == ["0.75"] + 3 * ["0.25"]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)))
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)
+    monkeypatch.setattr(gpu, "_mps_is_running", lambda: False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+
+    def command(name: str, script: str) -> None:
+        write_atomic(tmp_path / "bin" / name, f"#!/bin/sh\n{script}\n".encode())
+        (tmp_path / "bin" / name).chmod(0o755)
+
+    command("nvidia-smi", "echo 142000")
+    return command, started, tmp_path
+
+
+CONTROL = 'echo "$@ $CUDA_MPS_PIPE_DIRECTORY" >> "$(dirname "$0")/calls"; cat >> "$(dirname "$0")/calls"'
+
+
+def test_workers_share_a_gpu_by_mps_which_ends_with_the_study(with_gpu, capfd):
+    command, started, folder = with_gpu
+    command("nvidia-cuda-mps-control", CONTROL)
+    backend = local.Local(None)
+    assert backend.open({}, Path(), at_most=99) == 10
+    (pipe,) = folder.glob("beliefscope-mps-*")
+    assert {each["CUDA_MPS_PIPE_DIRECTORY"] for each in started} == {str(pipe)}
+    assert [float(each["XLA_PYTHON_CLIENT_MEM_FRACTION"]) for each in started] == pytest.approx(10 * [0.075])
+    backend._workers.clear()
+    backend.close()
+    assert (folder / "bin" / "calls").read_text() == f"-d {pipe}\n {pipe}\nquit\n"
+    assert not pipe.exists()
+    assert capfd.readouterr().err == ""
+
+
+def test_workers_are_fewer_where_memory_is_scarce_and_as_many_as_asked_for(with_gpu):
+    command, started, _ = with_gpu
+    command("nvidia-cuda-mps-control", CONTROL)
+    command("nvidia-smi", "echo 24000")
+    assert local.Local(None).open({}, Path(), at_most=99) == 2
+    assert local.Local(3).open({}, Path(), at_most=99) == 3
+    assert [each["XLA_PYTHON_CLIENT_MEM_FRACTION"] for each in started] == 2 * ["0.375"] + 3 * ["0.25"]
+    command("nvidia-smi", "exit 9")
+    assert local.Local(None).open({}, Path(), at_most=99) == 1
+
+
+def test_without_mps_one_line_says_so(with_gpu, capfd):
+    command, started, folder = with_gpu
+    command("nvidia-cuda-mps-control", "echo An instance of this daemon is already running; exit 1")
+    assert local.Local(None).open({}, Path(), at_most=99) == 4
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "in turn" in line
+    assert "status 1 (An instance of this daemon is already running)" in line
+    assert not list(folder.glob("beliefscope-mps-*"))
+    assert "CUDA_MPS_PIPE_DIRECTORY" not in started[0]
+    assert local.Local(1).open({}, Path(), at_most=99) == 1
+    assert capfd.readouterr().err == ""  # one worker shares with nobody
+
+
+@pytest.fixture
+def on_gpu(monkeypatch, tmp_path):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_the_first_worker_of_a_kind_compiles_alone():
+    order, entered = [], threading.Event()
+
+    def second():
+        entered.wait()
+        with first_alone("a kind"):
+            order.append("second")
+
+    other = threading.Thread(target=second)
+    other.start()
+    with first_alone("a kind"):
+        entered.set()
+        with first_alone("another kind"):
+            order.append("another")
+        time.sleep(0.2)
+        order.append("first")
+    other.join()
+    assert order == ["another", "first", "second"]
+
+
+@pytest.mark.usefixtures("on_gpu")
+def test_what_fails_alone_is_left_to_the_next(tmp_path):
+    with pytest.raises(ValueError, match="no floor"), first_alone("a kind"):
+        raise ValueError("no floor")
+    assert not list(tmp_path.glob("kinds/*.done"))
+    with first_alone("a kind"):
+        pass
+    assert list(tmp_path.glob("kinds/*.done"))
 
 
 @pytest.mark.slow

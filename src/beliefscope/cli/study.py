@@ -41,14 +41,15 @@ class _Options:
 class RunCommand(_Options):
     """Run a study: train its agents, measure their memories against the belief, store traces.
 
-    Every core gets a worker; a GPU gets one. Stop it whenever you like: the same command goes on with what is missing.
+    Every core gets a worker; a GPU gets up to ten, which share it by NVIDIA's MPS where that can be started.
+    Stop it whenever you like: the same command goes on with what is missing.
     A first look, of minutes: beliefscope run paper/tmaze-50
     """
 
     out: Path | None = None
     """The folder for the results; runs/<study>-<scale>-<variant> by default."""
     workers: int | None = None
-    """How many processes work at once; by default one on each core, or one on a GPU."""
+    """How many processes work at once; by default one on each core, or as many as a GPU has room for, ten at most."""
     backend: Literal["local", "ray"] = "local"
     """Where: on this machine, or on a Ray cluster (docs/cluster.md)."""
     address: str | None = None

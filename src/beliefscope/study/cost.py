@@ -68,7 +68,7 @@ def show(study: Study) -> str:
     counts = f"{_count(total.runs, 'run')}, {_count(total.fits, 'fit')} and {_count(total.shares, 'sufficiency')}"
     counts = f"{counts.replace('sufficiencys', 'sufficiencies')} on {_count(total.pairs, 'pair')}"
     times = f"about {duration(total.seconds)} on one core, {duration(total.seconds / 2)} on two"
-    gpu = f"about {duration(cost(study.runs, H200).seconds)} on an H200 with --workers 10"
+    gpu = f"about {duration(cost(study.runs, H200).seconds)} on an H200"
     return "\n".join([title, "", *lines, "", f"{counts}, {_count(total.traces, 'trace')}:", f"{times}, {gpu}"])
 
 

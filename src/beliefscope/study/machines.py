@@ -43,8 +43,8 @@ H200 = Machine(
     pair_step=3e-9,
     particle_step=1e-10,
     vector_epoch=5.3e-8,
-    particle_epoch=1.8e-9,
+    particle_epoch=3e-10,
     trusted_pair=3e-4,
-    decoders_pair=3e-6,
+    decoders_pair=6e-6,
     trace=1.0,
 )

@@ -30,7 +30,7 @@ def run_study(
     backend: str = "local",
     address: str | None = None,
 ) -> StudyFolder:
-    """Do what is missing; `workers` are by default as many as cores, or one on a GPU.
+    """Do what is missing; `workers` are by default as many as cores, or as a GPU has room for.
 
     `only` keeps the pieces whose titles ("T-Maze, L = 50, GRU, seed 0: train") contain one of these texts, and the
     trainings that they need. Pieces that fail are recorded and left; the next call tries them again. The backend is

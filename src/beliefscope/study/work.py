@@ -11,6 +11,7 @@ from beliefscope.belief import filter_of_paper
 from beliefscope.measurement import measure_checkpoint, trace
 from beliefscope.storage import Busy, Damaged, lock, save_arrays
 from beliefscope.study.backends.interface import Outcome
+from beliefscope.study.compiled import first_alone
 from beliefscope.study.folder import StudyFolder
 from beliefscope.study.piece import Piece
 from beliefscope.study.run_spec import RunSpec
@@ -46,7 +47,8 @@ def do(
         return
     for piece in pieces:
         try:
-            _look(piece, runs[piece.run], folder)
+            with first_alone((piece.kind, runs[piece.run].environment, piece.measurement, piece.controls)):
+                _look(piece, runs[piece.run], folder)
         except Damaged:  # a network, found out only now: what depends on it is made again
             training = Piece(kind="train", run=piece.run, label=piece.label)
             with lock(folder / "locks" / training.name):

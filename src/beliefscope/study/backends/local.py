@@ -1,10 +1,11 @@
-"""The backend of one machine: worker processes, one on each core, or one on a GPU."""
+"""The backend of one machine: worker processes, one on each core, or several that share a GPU."""
 
 import contextlib
 import dataclasses
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
@@ -14,7 +15,7 @@ from pathlib import Path
 from beliefscope.errors import require
 from beliefscope.study.backends.interface import Message, Outcome, Ready
 from beliefscope.study.backends.worker import work
-from beliefscope.study.device import gpu_share, has_gpu
+from beliefscope.study.gpu import SharedGPU, has_gpu
 from beliefscope.study.piece import Piece
 from beliefscope.study.run_spec import RunSpec
 
@@ -35,11 +36,12 @@ class Local:
     """A slot is a worker process; one that dies is replaced."""
 
     def __init__(self, workers: int | None):
-        """`workers` are by default as many as cores, or one on a GPU."""
+        """`workers` are by default as many as cores, or as a GPU has room for."""
         cores, self.in_batches = sorted(os.sched_getaffinity(0)), has_gpu()
-        number = workers or (1 if self.in_batches else len(cores))
-        self._cores = [set(cores) if self.in_batches else {cores[index % len(cores)]} for index in range(number)]
-        self._variables = {**_ONE_THREAD, **(gpu_share(1 / number) if self.in_batches else {})}
+        self._gpu = SharedGPU(workers, cores=len(cores), say=_say) if self.in_batches else None
+        number = self._gpu.workers if self._gpu else workers or len(cores)
+        self._cores = [set(cores) if self._gpu else {cores[index % len(cores)]} for index in range(number)]
+        self._variables = _ONE_THREAD | (self._gpu.environment if self._gpu else {})
         self._workers: list[_Worker] = []
         self._deaths = 0
 
@@ -74,6 +76,8 @@ class Local:
             worker.process.kill()  # whatever it writes is whole or not there
             worker.process.join()
             worker.connection.close()
+        if self._gpu is not None:
+            self._gpu.close()
 
     def _start(self, cores: set[int]) -> _Worker:
         ours, theirs = multiprocessing.Pipe()
@@ -108,6 +112,10 @@ class Local:
         )
         worker.connection.close()
         self._workers[slot] = self._start(self._cores[slot])
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from beliefscope.study.backends.interface import Message, Outcome, Progress, Rea
 from beliefscope.study.backends.parcel import Changes, Parcel, needed, unpack
 from beliefscope.study.backends.seat import pin, seat
 from beliefscope.study.compiled import keep_compiled
-from beliefscope.study.device import gpu_share, has_gpu
+from beliefscope.study.gpu import gpu_share, has_gpu
 from beliefscope.study.piece import Piece
 from beliefscope.study.run_spec import RunSpec
 from beliefscope.study.work import attempt, do
