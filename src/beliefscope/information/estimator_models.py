@@ -7,7 +7,7 @@ less the cross entropy of a classifier where y takes finitely many values. A fit
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -22,9 +22,10 @@ Rows = Any  # what selects rows of an array: whole numbers, a slice or a mask
 
 _DEGREES = range(1, 11)  # of freedom of Student's t, among which its reference chooses
 _STEPS = 60  # of the fit of Student's t
-_REDRAWS = 64  # of codes, for the mean product of two of them
+_REDRAWS = 2000  # of codes, for the mean product of two of them
 
 
+@runtime_checkable
 class Model(Protocol):
     """A family of data with its parameters."""
 
@@ -40,7 +41,7 @@ class Codes:
     values: Float[np.ndarray, "atoms dy"]
     weights: Float[np.ndarray, " atoms"]
     codes: Float[np.ndarray, "atoms columns"]
-    redraw: Callable[[np.random.Generator], Float[np.ndarray, "atoms columns"]]  # other codes of this kind
+    redraw: Callable[..., Float[np.ndarray, "atoms columns"]]  # other codes of this kind
     noise: float
     useless: int = 0
 
@@ -62,7 +63,7 @@ class Codes:
     def prior(self) -> Float[np.ndarray, "atoms atoms"]:
         """The mean product of two atoms' codes, over codes drawn as these were."""
         rng = np.random.default_rng(0)
-        drawn = np.concatenate([self.redraw(rng) for _ in range(_REDRAWS)], axis=1).astype(np.float64)
+        drawn = np.concatenate([self.redraw(rng, columns=4) for _ in range(_REDRAWS)], axis=1).astype(np.float64)
         return drawn @ drawn.T / drawn.shape[1]
 
     def atoms_of(self, y: Float[np.ndarray, "n dy"]) -> Int[np.ndarray, " n"]:
