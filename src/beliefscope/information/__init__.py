@@ -2,6 +2,7 @@
 
 from beliefscope.information.atoms import SmoothedInformation, smoothed_information
 from beliefscope.information.atoms_bound import AtomsBound, AtomsEstimate
+from beliefscope.information.best_bound import BestBound, BestBoundEstimate
 from beliefscope.information.check import Pair, checked_pair
 from beliefscope.information.entropy import DiscreteEntropy, discrete_entropy, exact_entropy
 from beliefscope.information.gaussian import Gaussian, gaussian_bits
@@ -22,6 +23,8 @@ __all__ = [
     "SMILE",
     "AtomsBound",
     "AtomsEstimate",
+    "BestBound",
+    "BestBoundEstimate",
     "Decoder",
     "Decoding",
     "DiscreteEntropy",

@@ -10,13 +10,22 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+import numpy as np
+import optax
+from jax import lax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from beliefscope.information.bounds import DonskerVaradhan
 from beliefscope.information.critics import Layers
+from beliefscope.information.scores import Samples, Scores
 
 _CODE = 64
 _HIDDEN = 128
-_LIMIT = 12.0  # nats, 17 bits: more than samples in their thousands could show
+LIMIT = 12.0  # nats, 17 bits: more than samples in their thousands could show
+_BATCH = 256
+_STEPS = 1080  # at least, in at least 40 epochs: few samples need as many steps as many do
+_ROWS = 250  # of a table of scores at a time, which bounds the memory
+_RATE, _DECAY, _AVERAGE = 5e-3, 0.5, 0.98  # of AdamW, its weight decay, and of the moving average of the weights
 
 
 class Codes(NamedTuple):
@@ -36,9 +45,8 @@ class _Encoder(eqx.Module):
         self.linear = jax.random.normal(key_linear, (size, _CODE)) * size**-0.5
         self.squares = jnp.zeros(size)
         network = Layers(key_network, (size, _HIDDEN, _HIDDEN, _CODE + 1))
-        self.network = eqx.tree_at(
-            lambda layers: (layers.weights[-1], layers.biases[-1]), network, replace_fn=jnp.zeros_like
-        )
+        last = (0 * network.weights[-1], 0 * network.biases[-1])  # not jnp.zeros: see decoders.silent
+        self.network = eqx.tree_at(lambda layers: (layers.weights[-1], layers.biases[-1]), network, last)
 
     def __call__(self, rows: Float[Array, "n inputs"]) -> Codes:
         added = self.network(rows)
@@ -61,7 +69,7 @@ def table(x: Codes, y: Codes) -> Float[Array, "n m"]:
     return _limited(x.vector @ y.vector.T + x.offset[:, None] + y.offset)
 
 
-def decayed(critic: SeparableCritic) -> SeparableCritic:
+def _decayed(critic: SeparableCritic) -> SeparableCritic:
     """Which parameters weight decay pulls to zero: the networks', not the linear maps and squares."""
     everything = jax.tree.map(lambda _: True, critic)
     kept = ("linear", "squares")
@@ -71,4 +79,64 @@ def decayed(critic: SeparableCritic) -> SeparableCritic:
 
 
 def _limited(scores: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    return _LIMIT * jnp.tanh(scores / _LIMIT)
+    return LIMIT * jnp.tanh(scores / LIMIT)
+
+
+def fit_separable(
+    key: PRNGKeyArray, train: Samples, choose: Samples
+) -> tuple[SeparableCritic, Float[Array, " epochs"]]:
+    """One critic: the moving average of its weights after the epoch that was best on the choosing pairs."""
+    key_init, key_epochs = jax.random.split(key)
+    critic = SeparableCritic(key_init, train.x.shape[1], train.y.shape[1])
+    steps = len(train.x) // _BATCH
+    epochs = max(40, -(-_STEPS // steps))
+    optimiser = _optimiser(epochs * steps)
+
+    def step(carry, rows):
+        critic, state, average = carry
+        gradient = jax.grad(_loss)(critic, Samples(train.x[rows], train.y[rows]))
+        updates, state = optimiser.update(gradient, state, critic)
+        critic = eqx.apply_updates(critic, updates)
+        average = jax.tree.map(lambda old, new: _AVERAGE * old + (1 - _AVERAGE) * new, average, critic)
+        return (critic, state, average), None
+
+    def epoch(carry, key_epoch):
+        learning, best, best_bits = carry
+        rows = jax.random.permutation(key_epoch, len(train.x))[: steps * _BATCH].reshape(steps, _BATCH)
+        learning, _ = lax.scan(step, learning, rows)
+        average = learning[2]
+        alone = jax.tree.map(lambda leaf: leaf[None], average)
+        bits = DonskerVaradhan().bits(score_all(alone, choose, jnp.asarray(1.0)))
+        best = jax.tree.map(lambda new, old: jnp.where(bits > best_bits, new, old), average, best)
+        return (learning, best, jnp.maximum(bits, best_bits)), bits
+
+    start = (critic, optimiser.init(critic), critic)  # pyright: ignore[reportArgumentType]
+    (_, best, _), curve = lax.scan(epoch, (start, critic, jnp.asarray(-jnp.inf)), jax.random.split(key_epochs, epochs))
+    return best, curve
+
+
+def _optimiser(steps: int) -> optax.GradientTransformation:
+    rate = optax.cosine_decay_schedule(_RATE, steps)
+    return optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=_DECAY, mask=_decayed))
+
+
+def _loss(critic: SeparableCritic, batch: Samples) -> Float[Array, ""]:
+    """InfoNCE in both directions: which y belongs to an x, and which x to a y."""
+    scores = table(critic.read_x(batch.x), critic.read_y(batch.y))
+    rows, columns = (jnp.mean(jax.nn.logsumexp(scores, axis=axis)) for axis in (0, 1))
+    return (rows + columns) / 2 - jnp.mean(jnp.diagonal(scores))
+
+
+def score_all(critics: SeparableCritic, samples: Samples, factor: Float[Array, ""]) -> Scores:
+    """`factor` times the mean over the critics, a leading axis; for each x the log mean e^T over all other y."""
+    x, y = jax.vmap(lambda critic: (critic.read_x(samples.x), critic.read_y(samples.y)))(critics)
+    number = len(samples.x)
+
+    def row(place: Int[Array, ""], x_here: Codes) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        scores = factor * jnp.mean(jax.vmap(table)(jax.tree.map(lambda leaf: leaf[:, None], x_here), y), axis=0)[0]
+        others = jnp.where(jnp.arange(number) == place, -jnp.inf, scores)
+        return scores[place], jax.nn.logsumexp(others) - np.log(number - 1)
+
+    by_row = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), x)
+    joint, product = lax.map(lambda at: row(*at), (jnp.arange(number), by_row), batch_size=min(_ROWS, number))
+    return Scores(joint, product[None])

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
@@ -28,16 +26,12 @@ from beliefscope.information.each import on_each
 from beliefscope.information.interface import Estimate, no_information
 from beliefscope.information.normal_scores import normal_scores
 from beliefscope.information.scores import Samples, Scores
-from beliefscope.information.separable import Codes, SeparableCritic, decayed, table
+from beliefscope.information.separable import fit_separable, score_all
 from beliefscope.information.set_features import set_features
 from beliefscope.information.warning_signs import ceiling_warning
 
 _FOLDS = 5
 _MEMBERS = 4  # critics of a fold, whose scores are averaged
-_BATCH = 256
-_STEPS = 1080  # at least, in at least 40 epochs: few samples need as many steps as many do
-_ROWS = 250  # of a table of scores at a time, which bounds the memory
-_RATE, _DECAY, _AVERAGE = 5e-3, 0.5, 0.98  # of AdamW, its weight decay, and of the moving average of the weights
 _FACTORS = np.arange(0, 2.05, 0.1)  # by which the scores may be multiplied; 0 is a critic that knows nothing
 _LEAST = 1000  # samples
 
@@ -149,65 +143,7 @@ def _measure(key: PRNGKeyArray, samples: Samples, parts: _Parts) -> tuple[Scores
 
 def _fold(samples: Samples, key: PRNGKeyArray, parts: _Parts) -> tuple[Scores, Float[Array, "members epochs"]]:
     train, choose, judge = (Samples(samples.x[rows], samples.y[rows]) for rows in parts)
-    critics, curves = on_each(lambda key_one: _member(key_one, train, choose), jax.random.split(key, _MEMBERS))
+    critics, curves = on_each(lambda key_one: fit_separable(key_one, train, choose), jax.random.split(key, _MEMBERS))
     factors = jnp.asarray(_FACTORS, jnp.float32)
-    bits = lax.map(lambda factor: DonskerVaradhan().bits(_scores(critics, choose, factor)), factors)
-    return _scores(critics, judge, factors[jnp.argmax(bits)]), curves
-
-
-def _member(key: PRNGKeyArray, train: Samples, choose: Samples) -> tuple[SeparableCritic, Float[Array, " epochs"]]:
-    """One critic: the moving average of its weights after the epoch that was best on the choosing pairs."""
-    key_init, key_epochs = jax.random.split(key)
-    critic = SeparableCritic(key_init, train.x.shape[1], train.y.shape[1])
-    steps = len(train.x) // _BATCH
-    epochs = max(40, -(-_STEPS // steps))
-    optimiser = _optimiser(epochs * steps)
-
-    def step(carry, rows):
-        critic, state, average = carry
-        gradient = jax.grad(_loss)(critic, Samples(train.x[rows], train.y[rows]))
-        updates, state = optimiser.update(gradient, state, critic)
-        critic = eqx.apply_updates(critic, updates)
-        average = jax.tree.map(lambda old, new: _AVERAGE * old + (1 - _AVERAGE) * new, average, critic)
-        return (critic, state, average), None
-
-    def epoch(carry, key_epoch):
-        learning, best, best_bits = carry
-        rows = jax.random.permutation(key_epoch, len(train.x))[: steps * _BATCH].reshape(steps, _BATCH)
-        learning, _ = lax.scan(step, learning, rows)
-        average = learning[2]
-        alone = jax.tree.map(lambda leaf: leaf[None], average)
-        bits = DonskerVaradhan().bits(_scores(alone, choose, jnp.asarray(1.0)))
-        best = jax.tree.map(lambda new, old: jnp.where(bits > best_bits, new, old), average, best)
-        return (learning, best, jnp.maximum(bits, best_bits)), bits
-
-    start = (critic, optimiser.init(critic), critic)  # pyright: ignore[reportArgumentType]
-    (_, best, _), curve = lax.scan(epoch, (start, critic, jnp.asarray(-jnp.inf)), jax.random.split(key_epochs, epochs))
-    return best, curve
-
-
-def _optimiser(steps: int) -> optax.GradientTransformation:
-    rate = optax.cosine_decay_schedule(_RATE, steps)
-    return optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=_DECAY, mask=decayed))
-
-
-def _loss(critic: SeparableCritic, batch: Samples) -> Float[Array, ""]:
-    """InfoNCE in both directions: which y belongs to an x, and which x to a y."""
-    scores = table(critic.read_x(batch.x), critic.read_y(batch.y))
-    rows, columns = (jnp.mean(jax.nn.logsumexp(scores, axis=axis)) for axis in (0, 1))
-    return (rows + columns) / 2 - jnp.mean(jnp.diagonal(scores))
-
-
-def _scores(critics: SeparableCritic, samples: Samples, factor: Float[Array, ""]) -> Scores:
-    """`factor` times the mean over the critics, a leading axis; for each x the log mean e^T over all other y."""
-    x, y = jax.vmap(lambda critic: (critic.read_x(samples.x), critic.read_y(samples.y)))(critics)
-    number = len(samples.x)
-
-    def row(place: Int[Array, ""], x_here: Codes) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        scores = factor * jnp.mean(jax.vmap(table)(jax.tree.map(lambda leaf: leaf[:, None], x_here), y), axis=0)[0]
-        others = jnp.where(jnp.arange(number) == place, -jnp.inf, scores)
-        return scores[place], jax.nn.logsumexp(others) - np.log(number - 1)
-
-    by_row = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), x)
-    joint, product = lax.map(lambda at: row(*at), (jnp.arange(number), by_row), batch_size=min(_ROWS, number))
-    return Scores(joint, product[None])
+    bits = lax.map(lambda factor: DonskerVaradhan().bits(score_all(critics, choose, factor)), factors)
+    return score_all(critics, judge, factors[jnp.argmax(bits)]), curves
