@@ -33,7 +33,7 @@ from beliefscope.information.candidates import (
     recurs,
     separable_tables,
 )
-from beliefscope.information.check import Pair, checked_pair, in_single_precision
+from beliefscope.information.check import Pair, checked_pair, in_single_precision, is_constant
 from beliefscope.information.decoders import Split, reading, splits
 from beliefscope.information.entropy import row_labels
 from beliefscope.information.interface import NEAR, Estimate
@@ -97,7 +97,7 @@ class BestBound:
             received=number,
             advice="measure on more pairs, 10000 where possible",
         )
-        if _constant(pair.x) or _constant(pair.y):
+        if is_constant(pair.x) or is_constant(pair.y):
             nothing = {"bits": 0.0, "standard_error": 0.0, "num_samples": number, "num_particles": particles}
             return BestBoundEstimate(**nothing, estimator=self.name)
         key_split, key_fit = jax.random.split(fast_key(key))
@@ -292,7 +292,3 @@ def _loss(
     off, on = weights @ shuffled, weights @ own
     of_off = jax.nn.logsumexp(off) + np.log((1 - 1 / number) / len(off))
     return jnp.logaddexp(of_off, jax.nn.logsumexp(on) - 2 * np.log(number)) - jnp.mean(on)
-
-
-def _constant(rows: np.ndarray) -> bool:
-    return all(np.array_equal(row, rows[0]) for row in rows)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from scipy.special import log_softmax
 
 from beliefscope.information.decoders import Descent, Family, Split, descend, silent
 from beliefscope.information.each import on_each
@@ -152,7 +153,7 @@ class Classes(NamedTuple):
 
     def answers(self, logits: Float[np.ndarray, "n classes"], where: Where, *, turned: bool) -> Answers:
         """log p(class | x) / p(class), of logits for the rows that are read."""
-        ratio = _log_softmax(logits) - self.log_prior
+        ratio = log_softmax(logits, axis=1) - self.log_prior
         rows = (LIMIT * np.tanh(np.maximum(ratio, -60) / LIMIT)).astype(np.float32)
         return Answers(rows, self.of_row[where.x if turned else where.y], turned)
 
@@ -253,12 +254,7 @@ class GaussianClasses:
             self._kept, self._temperature = kept, 1.0
             likelihood = self.logits(x[rows]) - self._classes.log_prior
             for temperature in _TEMPERATURES:
-                answers = _log_softmax(temperature * likelihood + self._classes.log_prior)
+                answers = log_softmax(temperature * likelihood + self._classes.log_prior, axis=1)
                 loss = -float(np.mean(answers[np.arange(len(rows)), of_row]))
                 best = min(best, (loss, kept, temperature))
         _, self._kept, self._temperature = best
-
-
-def _log_softmax(logits: Float[np.ndarray, "n classes"]) -> Float[np.ndarray, "n classes"]:
-    logits = logits - logits.max(axis=1, keepdims=True)
-    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))

@@ -56,6 +56,10 @@ def in_single_precision(name: str, array: Float[np.ndarray, "n *m d"]) -> Float[
     return rounded
 
 
+def is_constant(rows: Float[np.ndarray, "n *m d"]) -> bool:
+    return all(np.array_equal(row, rows[0]) for row in rows)  # ends at the first that differs
+
+
 def checked_rows(name: str, value: Any, *, at_least: int = 2) -> Float[np.ndarray, "n d"]:
     """One batch of vectors, by the same rules."""
     return _checked(name, value, sets_allowed=False, at_least=at_least)

@@ -21,7 +21,7 @@ from beliefscope.fast_keys import fast_key
 from beliefscope.information import bounds
 from beliefscope.information.bootstrap import bootstrap_error
 from beliefscope.information.bounds import Bound
-from beliefscope.information.check import Pair, checked_pair, in_single_precision
+from beliefscope.information.check import Pair, checked_pair, in_single_precision, is_constant
 from beliefscope.information.each import on_each
 from beliefscope.information.fit import FitSettings, fit, shuffled_orders
 from beliefscope.information.interface import Estimate, no_information
@@ -97,7 +97,7 @@ class NeuralEstimator:
     def _report(self, pair: Pair, joint: np.ndarray, product: np.ndarray, curve: np.ndarray) -> Estimate:
         number, particles = len(pair.x), pair.y.shape[1] if pair.y.ndim == 3 else None
         ceiling = self.bound.ceiling(len(joint), self.settings.batch_size)
-        if _constant(pair.x) or _constant(pair.y):
+        if is_constant(pair.x) or is_constant(pair.y):
             return no_information(number, particles, self.name, ceiling)
         scores = Scores(joint, product)
         bits = float(_value(self.bound, scores))
@@ -144,10 +144,6 @@ def SMILE() -> NeuralEstimator:
 def InfoNCE() -> NeuralEstimator:
     """The paper's critic with InfoNCE in batches of 128, so at most 7 bits; 20 epochs, each as dear as 70 of MINE."""
     return NeuralEstimator(bounds.InfoNCE(), FitSettings(epochs=20, batch_size=128))
-
-
-def _constant(rows: np.ndarray) -> bool:
-    return all(np.array_equal(row, rows[0]) for row in rows)  # ends at the first that differs
 
 
 @partial(jax.jit, static_argnums=0)

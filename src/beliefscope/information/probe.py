@@ -18,6 +18,7 @@ import numpy as np
 import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from scipy.special import log_softmax
 
 from beliefscope.errors import require
 from beliefscope.information.check import checked_rows
@@ -90,7 +91,7 @@ class Decoder(NamedTuple):
 
     def probabilities(self, memory: Any) -> Float[np.ndarray, "n d"]:
         """b̂ for each row of `memory` [n, m], in single precision."""
-        return np.exp(_log_softmax(self.logits(memory))).astype(np.float32)
+        return np.exp(log_softmax(self.logits(memory).astype(np.float64), axis=1)).astype(np.float32)
 
 
 class _Targets(NamedTuple):
@@ -244,15 +245,8 @@ def _cross_entropy(decoder: Layers, samples: Samples) -> Float[Array, ""]:
 
 def _scores(belief: Float[np.ndarray, "n d"], logits: Float[np.ndarray, "#n d"]) -> _Scores:
     """In double precision. Log-softmax needs no floor: finite logits give finite bits, however unlikely the state."""
-    belief, log_answer = belief.astype(np.float64), _log_softmax(logits)
+    belief, log_answer = belief.astype(np.float64), log_softmax(logits.astype(np.float64), axis=1)
     cross_entropy = -np.mean(np.sum(belief * log_answer, axis=1)) / np.log(2)
     entropy = -np.mean(np.sum(belief * np.log(np.where(belief > 0, belief, 1.0)), axis=1)) / np.log(2)
     total_variation = np.mean(np.sum(np.abs(belief - np.exp(log_answer)), axis=1)) / 2
     return _Scores(float(cross_entropy), float(cross_entropy - entropy), float(total_variation))
-
-
-def _log_softmax(logits: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    """In double precision."""
-    logits = logits.astype(np.float64)
-    logits = logits - logits.max(axis=1, keepdims=True)
-    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))

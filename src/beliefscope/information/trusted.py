@@ -21,7 +21,7 @@ from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import fast_key
 from beliefscope.information.bootstrap import bootstrap_error
 from beliefscope.information.bounds import DonskerVaradhan
-from beliefscope.information.check import Pair, checked_pair
+from beliefscope.information.check import Pair, checked_pair, is_constant
 from beliefscope.information.each import on_each
 from beliefscope.information.interface import Estimate, no_information
 from beliefscope.information.normal_scores import normal_scores
@@ -90,7 +90,7 @@ class Trusted:
     def _estimate(self, key: PRNGKeyArray, pair: Pair, reference: Pair, parts: list[_Parts]) -> Estimate:
         number, particles = sum(len(part.judge) for part in parts), pair.y.shape[1] if pair.y.ndim == 3 else None
         ceiling = float(np.log2(number))
-        if (pair.x == pair.x[0]).all() or (pair.y == pair.y[0]).all():
+        if is_constant(pair.x) or is_constant(pair.y):
             return no_information(number, particles, self.name, ceiling)
         x, y = (_prepared(*two) for two in zip(pair, reference, strict=True))
         stacked: _Parts = jax.tree.map(lambda *rows: jnp.stack(rows), *parts)
