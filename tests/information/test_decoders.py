@@ -31,7 +31,7 @@ def case():
 def test_a_decoder_that_learns_nothing_true_answers_as_the_baseline(case, hidden):
     given, loss = case
     family = Family("any", hidden, _DESCENT)
-    chosen = Fits(jax.random.key(0), *given, [family]).cross_entropies()["any"].chosen
+    chosen = Fits(jax.random.key(0), *given, families=[family]).cross_entropies()["any"].chosen
     np.testing.assert_allclose(chosen, loss, rtol=1e-5)  # the start is among the weights to choose from
 
 
