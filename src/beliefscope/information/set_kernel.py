@@ -9,7 +9,7 @@ W2 diag(s) m_p. And one factor of both products is 0 or 1, which bfloat16 has ex
 
 Products are taken on tensor cores, of factors in bfloat16. Forward each factor is the sum of two such numbers, which
 together keep 16 bits, and a product is three. Backward, factors are rounded to 8 bits: a gradient is off by about
-1 % of its largest entry, far below the scatter between batches, and no score depends on it.
+1 % of its largest entry. No score is computed from what is rounded so.
 """
 
 from functools import partial

@@ -23,7 +23,7 @@ def keep_compiled() -> None:
 def first_alone(kind: object) -> Iterator[None]:
     """The first worker of a GPU that does this kind of work does it alone; the others wait, and find it compiled.
 
-    Ten workers that compile the same programs at the same time take several times as long as one.
+    Workers that compile the same programs at the same time slow each other down.
     """
     folder = _folder() / "kinds"
     name = hashlib.sha256(f"{jax.__version__} {kind!r}".encode()).hexdigest()[:16]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 _MEMORY = 0.75  # of a GPU, for all that share it together: JAX's own default for one process
 _EACH = 6  # GiB for a worker: 20,000 sets of 1,000 particles, and what is made of them
-_MOST = 10  # more gained nothing on an H200 (docs/benchmarks.md)
+_MOST = 10  # as many as have been measured on an H200 (docs/benchmarks.md)
 _IN_TURN = 4  # workers without MPS: one computes while others sample, check and write
 _CONTROL = "nvidia-cuda-mps-control"
 _PATIENCE = 20  # seconds for a command of NVIDIA's
@@ -29,7 +29,7 @@ def gpu_share(share: float) -> dict[str, str]:
     """The environment of a process that takes no more of the memory than its share, and that as it needs it."""
     flags = os.environ.get("XLA_FLAGS", "")
     return {
-        # Trying Triton's products takes three quarters of a compilation, and gains nothing at our sizes.
+        # Trying Triton's products takes three quarters of a compilation, and gains at most a fifth (docs/benchmarks.md).
         "XLA_FLAGS": f"--xla_gpu_enable_triton_gemm=false {flags}".strip(),
         "XLA_PYTHON_CLIENT_MEM_FRACTION": str(_MEMORY * share),
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # whoever read the study may hold memory too
