@@ -29,7 +29,7 @@ def gpu_share(share: float) -> dict[str, str]:
     """The environment of a process that takes no more of the memory than its share, and that as it needs it."""
     flags = os.environ.get("XLA_FLAGS", "")
     return {
-        # Trying Triton's products takes three quarters of a compilation, and gains at most a fifth (docs/benchmarks.md).
+        # Trying Triton's products takes three quarters of a compilation, and gains a fifth at most (design.md).
         "XLA_FLAGS": f"--xla_gpu_enable_triton_gemm=false {flags}".strip(),
         "XLA_PYTHON_CLIENT_MEM_FRACTION": str(_MEMORY * share),
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # whoever read the study may hold memory too
