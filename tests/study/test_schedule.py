@@ -1,9 +1,11 @@
 """Which piece is next: trainings first, a worker's own kind of work before others."""
 
+import itertools
+
 import pytest
 
 from beliefscope import DRQN, GRU, LSTM, Measurement, MeasurementSpec, RunSpec, Study, TMaze, TrainingSpec
-from beliefscope.study.schedule import Schedule
+from beliefscope.study.schedule import Schedule, refinement
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +67,36 @@ def test_all_pieces_are_taken_once(study):
             if piece.kind == "train":
                 schedule.trained(piece.run, failed=False)
     assert sorted(piece.name for piece in taken) == sorted(piece.name for piece in study.pieces())
+
+
+def test_points_are_taken_from_coarse_to_fine():
+    assert refinement(9) == [0, 2, 1, 2, 0, 2, 1, 2, 0]
+    assert [refinement(count) for count in range(4)] == [[], [0], [0, 0], [0, 0, 0]]
+    for count in range(3, 60):
+        rounds = refinement(count)
+        assert rounds[0] == rounds[-1] == rounds[count // 2] == 0
+        for last in range(max(rounds) + 1):  # whenever it stops, gaps differ by a factor of two and one point at most
+            taken = [place for place, number in enumerate(rounds) if number <= last]
+            gaps = [high - low for low, high in itertools.pairwise(taken)]
+            assert max(gaps) <= 2 * min(gaps) + 1
+
+
+def test_ends_and_middles_of_all_runs_are_measured_before_what_lies_between(study):
+    measurement = Measurement(spec=MeasurementSpec(num_samples=2000), episodes=tuple(range(0, 11, 2)))
+    learner = DRQN(cell=GRU, num_episodes=10, checkpoint_period=2, evaluation_period=2, hidden_size=4)
+    runs = {
+        run.id: run
+        for seed in (0, 1)
+        for run in [
+            RunSpec(
+                training=TrainingSpec(pomdp=TMaze(3), learner=learner, seed=seed),
+                environment="T-Maze, L = 3",
+                measurements=(measurement,),
+            )
+        ]
+    }
+    pieces = [piece for piece in Study(name="two", runs=tuple(runs.values())).pieces() if piece.kind == "measure"]
+    for done in ((), (0, 6)):  # also where it is taken up again
+        schedule = Schedule([piece for piece in pieces if piece.episode not in done], runs, in_batches=False)
+        taken = [schedule.take(None, [])[0].episode for _ in range(2 * (6 - len(done)))]
+        assert [episode for episode in taken if episode in (0, 6, 10)] == taken[: 2 * (3 - len(done))]
