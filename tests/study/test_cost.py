@@ -82,6 +82,13 @@ def test_minutes_on_a_gpu_are_of_the_order_that_was_measured():
     text, code = (read_study("paper/tmaze-50", scale="full", variant=variant) for variant in ("text", "code"))
     assert 753 / 2 < cost(bits_alone(text.runs), H200).seconds < 753
     assert 306 / 1.5 < cost(bits_alone(code.runs), H200).seconds < 306 * 1.5
+    # 138 s of trainings, five programs at once, and 316 s for all that is measured of the GRU.
+    hike = read_study("paper/mountain-hike", scale="full")
+    alone = [dataclasses.replace(run, measurements=(), traces=()) for run in hike.runs]
+    of_gru = [place for place, run in enumerate(hike.runs) if ", GRU," in run.label]
+    training, whole = cost(alone, H200).seconds, cost([hike.runs[place] for place in of_gru], H200).seconds
+    assert 138 / 1.5 < training < 138 * 1.5
+    assert 316 / 1.5 < whole - cost([alone[place] for place in of_gru], H200).seconds < 316 * 1.5
 
 
 def test_particles_cost_more_and_trusted_has_a_price_of_its_own(tmp_path):
