@@ -71,7 +71,8 @@ CASES = {
     "mutual_information(rows, rows, key=0)": "a random key is made by jax.random.key, but got 0",
     "MINE('paper')": "MINE comes in the variants 'text', 'code' and 'printed', but got 'paper'",
     "MINE().estimate(key, rows, rows)": "batches of 1024 pairs need at least 2560 pairs",
-    "Trusted().estimate_sampler(key, None, num_samples=2e3)": "the number of samples is a whole number, but got 2000.0",
+    "calibrate(np.ones((2000, 2)), 2.5)": "the memory's size is a whole number of at least 1, but got 2.5",
+    "calibrate(np.ones((2000, 2)), 2, noises=(-1.0,))": "each noise is a number of at least 0, but got (-1.0,)",
     "check_pomdp(TMaze)": "a POMDP is an instance of the class POMDP, but got <class",
 }
 SCRIPT = """
@@ -79,7 +80,7 @@ import json, sys
 import jax
 from beliefscope import *
 from beliefscope.agent import Cell
-from beliefscope.information import MINE, Trusted
+from beliefscope.information import MINE, calibrate
 from beliefscope.pomdp import LinearGaussian, value_iteration
 
 class Stepless(Cell):

@@ -17,7 +17,7 @@ PROMISES = {
         "the best possible return is 3.27",
         "Untrained GRU: mean return",
         "Trained GRU: mean return 3.2",
-        "(trusted, N = 5000); shuffled",
+        "(best bound, N = 5000); shuffled",
     ],
     "play": ["Stochastic T-Maze, L = 10", "junction", "Varying Mountain Hike, 1000 particles"],
 }

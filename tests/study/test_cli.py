@@ -31,7 +31,7 @@ def test_wrong_input_gets_one_sentence(arguments, words, capsys, tmp_path, monke
 def test_list_names_studies_cells_and_estimators(capsys):
     assert main(["list"]) == 0
     printed = capsys.readouterr().out
-    assert all(word in printed for word in ("paper/generalisation", "NBRC", "trusted", "mountain-hike"))
+    assert all(word in printed for word in ("paper/generalisation", "NBRC", "best-bound", "mountain-hike"))
 
 
 def test_show_counts_runs_and_fits(capsys):

@@ -91,7 +91,7 @@ def test_minutes_on_a_gpu_are_of_the_order_that_was_measured():
     assert 316 / 1.5 < whole - cost([alone[place] for place in of_gru], H200).seconds < 316 * 1.5
 
 
-def test_particles_cost_more_and_trusted_has_a_price_of_its_own(tmp_path):
+def test_particles_cost_more_and_the_best_bound_has_a_price_of_its_own(tmp_path):
     def price(text):
         return cost(one_run(tmp_path, text).runs).seconds
 
@@ -101,7 +101,7 @@ def test_particles_cost_more_and_trusted_has_a_price_of_its_own(tmp_path):
     )
     assert many > 5 * few
     mine = price('pomdp = "t-maze"\n[measurement]\nestimators = ["mine"]\n')
-    assert price('pomdp = "t-maze"\n[measurement]\nestimators = ["mine", "trusted"]\n') > mine
+    assert price('pomdp = "t-maze"\n[measurement]\nestimators = ["mine", "best-bound"]\n') > mine
     # docs/benchmarks.md: at the paper's sizes sufficiency costs less than the fit of MINE beside it.
     full = one_run(tmp_path, 'pomdp = "t-maze"\n', "full")
     fit, share = (
@@ -149,8 +149,8 @@ def test_what_is_absurd_is_shown_to_be(tmp_path):
     def years(text):
         return cost(one_run(tmp_path, 'pomdp = "t-maze"\n' + text).runs).seconds / 3.2e7
 
-    trusted = "[measurement]\nestimators = ['trusted']\nnum_samples = "
-    assert years(trusted + "10000000") == pytest.approx(100 * years(trusted + "1000000"), rel=0.1)  # all with all
+    best = "[measurement]\nestimators = ['best-bound']\nnum_samples = "
+    assert years(best + "10000000") == pytest.approx(100 * years(best + "1000000"), rel=0.1)  # all with all
     assert years(f"[measurement]\ncontrols = 'first-middle-last'\nnum_samples = {10**9}\n") > 0.3
     assert years(f"[training]\nhidden_size = {10**6}\n") > 10
     assert years(f"[training]\nevaluation_episodes = {10**9}\n") > 0.3

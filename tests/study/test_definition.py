@@ -180,8 +180,9 @@ def test_checkpoints_and_controls_can_be_chosen(tmp_path):
     assert asked(mine + 'checkpoints = "first-middle-last"\ncontrols = "none"') == [("mine", (0, 1000, 2000), ())]
     assert asked(mine + "checkpoints = [400, 0]") == [("mine", (0, 400), (0,))]
     assert asked(mine + 'checkpoints = [400, 0]\ncontrols = "all"') == [("mine", (0, 400), (0, 400))]
-    both = asked('estimators = ["mine-authors", "trusted"]\nepochs = 7\ncheckpoints = "last"')
-    assert both == [("mine-authors", (2000,), (2000,)), ("trusted", (2000,), (2000,))]
+    for name in ("best-bound", "trusted"):  # its older name
+        both = asked(f'estimators = ["mine-authors", "{name}"]\nepochs = 7\ncheckpoints = "last"')
+        assert both == [("mine-authors", (2000,), (2000,)), ("best-bound", (2000,), (2000,))]
     assert asked('estimators = ["code"]\ncheckpoints = "last"') == [
         ("mine-authors", (2000,), (2000,))
     ]  # its older name
@@ -278,7 +279,7 @@ def test_runs_that_meet_are_measured_and_traced_for_both():
         (MAZE + "[training]\nnum_episodes = 1000000000000", "a run of a study stores at most 10000 networks"),
         (
             MAZE + "[measurement]\nestimators = ['MINE']",
-            "an estimator is 'mine', 'mine-authors', 'sufficiency', 'atoms' or 'trusted', but got 'MINE'",
+            "an estimator is 'mine', 'mine-authors', 'sufficiency', 'atoms' or 'best-bound', but got 'MINE'",
         ),
         (MAZE + "[measurement]\nestimators = ['mine', 'text']", "estimators names each of them once"),
         ("[[environments]]\npomdp = 'mountain-hike'\n[measurement]\nestimators = ['atoms']", "the atoms bound is for"),
@@ -291,7 +292,7 @@ def test_runs_that_meet_are_measured_and_traced_for_both():
         (MAZE + "[measurement]\ncheckpoints = 'first'", "checkpoints, unless a list of episodes, is 'all', "),
         (MAZE + "[measurement]\ncheckpoints = [0, 5]", "which are stored every 100 episodes, but got [5]"),
         (MAZE + "[measurement]\ncontrols = 'no'", "'first-middle-last', 'last', 'none' or 'all', but got 'no'"),
-        (MAZE + "[measurement]\nestimators = ['trusted']\nepochs = 3", "epochs concerns the estimators"),
+        (MAZE + "[measurement]\nestimators = ['best-bound']\nepochs = 3", "epochs concerns the estimators"),
     ],
 )
 def test_a_bad_file_gets_one_sentence_that_names_it(tmp_path, text, sentence):

@@ -12,6 +12,7 @@ from beliefscope.errors import require
 from beliefscope.information import Ratio
 from beliefscope.measurement import MeasurementSpec, measure
 from beliefscope.measurement.doubts import stored_warnings
+from beliefscope.measurement.measurement_spec import asked_estimator
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,8 @@ class MeasurementOptions(MeasurementSpec):
         """Checked by `build_spec`, where an error can be told."""
 
     def build_spec(self) -> MeasurementSpec:
-        return MeasurementSpec(**dataclasses.asdict(self))
+        given = dataclasses.asdict(self)
+        return MeasurementSpec(**given | {"estimator": asked_estimator(self.estimator)})
 
 
 @dataclasses.dataclass(frozen=True)

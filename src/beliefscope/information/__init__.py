@@ -2,7 +2,8 @@
 
 from beliefscope.information.atoms import SmoothedInformation, smoothed_information
 from beliefscope.information.atoms_bound import AtomsBound, AtomsEstimate
-from beliefscope.information.best_bound import BestBound, BestBoundEstimate
+from beliefscope.information.best_bound import BestBound, BestBoundEstimate, BestBoundSettings, Trusted
+from beliefscope.information.calibrate import Calibration, calibrate
 from beliefscope.information.check import Pair, checked_pair
 from beliefscope.information.entropy import DiscreteEntropy, discrete_entropy, exact_entropy
 from beliefscope.information.gaussian import Gaussian, gaussian_bits
@@ -14,7 +15,6 @@ from beliefscope.information.mutual_information import mutual_information
 from beliefscope.information.neural import MINE, NWJ, SMILE, InfoNCE, NeuralEstimator
 from beliefscope.information.probe import Decoder, Decoding, decode, fit_decoder
 from beliefscope.information.sufficiency import Ratio, Sufficiency, sufficiency
-from beliefscope.information.trusted import Trusted
 
 __all__ = [
     "KSG",
@@ -25,6 +25,8 @@ __all__ = [
     "AtomsEstimate",
     "BestBound",
     "BestBoundEstimate",
+    "BestBoundSettings",
+    "Calibration",
     "Decoder",
     "Decoding",
     "DiscreteEntropy",
@@ -39,6 +41,7 @@ __all__ = [
     "SmoothedInformation",
     "Sufficiency",
     "Trusted",
+    "calibrate",
     "checked_pair",
     "decode",
     "discrete_entropy",

@@ -9,9 +9,15 @@ with every judged x against every y of the judging and choosing fifths: all shuf
 the weights, so that the best ones are found. Where so few shuffled pairs make up E_q[e^T] that it is not known, the
 pairs themselves are counted among the shuffles. The number is then at most log2 of how many y each x has met, and reads
 "at least".
+
+One more fit has only half of the training pairs. What it loses says what more pairs would gain: where that is much, the
+number reads "too few pairs". The interval is made of that and of the scatter of the judged pairs; what no candidate can
+see is not in it.
 """
 
 import math
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -26,6 +32,7 @@ from beliefscope.fast_keys import fast_key
 from beliefscope.information.candidates import (
     Gaussian,
     GaussianClasses,
+    Regression,
     Table,
     Where,
     classes_of,
@@ -33,17 +40,21 @@ from beliefscope.information.candidates import (
     recurs,
     separable_tables,
 )
-from beliefscope.information.check import Pair, checked_pair, in_single_precision, is_constant
+from beliefscope.information.check import Pair, checked_pair, is_constant
 from beliefscope.information.decoders import Split, reading, splits
 from beliefscope.information.entropy import row_labels
-from beliefscope.information.interface import NEAR, Estimate
-from beliefscope.information.normal_scores import normal_scores
+from beliefscope.information.interface import Estimate
+from beliefscope.information.normal_scores import independent_directions, normal_scores
 from beliefscope.information.scores import Samples
 from beliefscope.information.seeding import generator
+from beliefscope.information.separable import BATCH
 from beliefscope.information.set_features import set_features
 
 LEAST_PAIRS = 1000
+_MOST_REGRESSED = 8  # columns of the side that a regression predicts
+_MOST_TURNED = 64  # columns whose independent directions are sought
 AT_LEAST = "at least: more cannot be told from so many pairs"
+TOO_FEW = "too few pairs: with half of them it would read much less"
 
 
 @dataclass(frozen=True)
@@ -54,7 +65,11 @@ class BestBoundSettings:
     shuffles: int = 1_000_000  # shuffled pairs on which weights are chosen
     most_weight: float = 1.2  # of a candidate
     gain: float = 0.005  # nats that a combination must gain over the best candidate alone
+    near: float = 1.5  # bits below log2 of the y that each x meets, from where on a number reads "at least"
     effective: float = 100.0  # shuffled pairs that E_q[e^T] must rest on
+    errors: float = 2.0  # standard errors to each side of the interval
+    rising: float = 2.0  # how often what half of the pairs lose is added above it
+    few: float = 0.03  # of the bits: where half of the pairs lose more, there are too few
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,6 +78,7 @@ class BestBoundEstimate(Estimate):
 
     candidates: dict[str, float] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
+    growth: float = 0.0  # bits that half of the training pairs lose
 
 
 class _Value(NamedTuple):
@@ -87,8 +103,10 @@ class BestBound:
     settings: BestBoundSettings = field(default_factory=BestBoundSettings)
     name = "best bound"
 
-    def estimate(self, key: PRNGKeyArray, x: Any, y: Any) -> BestBoundEstimate:
-        """The information between x [N, dx] and y [N, dy] or [N, M, dy]."""
+    def estimate(
+        self, key: PRNGKeyArray, x: Any, y: Any, *, watch: Callable[[str], None] = lambda step: None
+    ) -> BestBoundEstimate:
+        """The information between x [N, dx] and y [N, dy] or [N, M, dy]; `watch` is told what is fitted next."""
         pair = checked_pair(x, y, sets_allowed=True)
         number, particles = len(pair.x), pair.y.shape[1] if pair.y.ndim == 3 else None
         require(
@@ -101,12 +119,13 @@ class BestBound:
             nothing = {"bits": 0.0, "standard_error": 0.0, "num_samples": number, "num_particles": particles}
             return BestBoundEstimate(**nothing, estimator=self.name)
         key_split, key_fit = jax.random.split(fast_key(key))
-        parts = splits(key_split, number, self.settings.splits)
+        parts = _with_half(splits(key_split, number, self.settings.splits))
         wheres = [
             (Where(choose, choose), Where(judge, np.concatenate([judge, choose])))
             for choose, judge in zip(parts.choose, parts.judge, strict=True)
         ]
-        by_split = _candidates(key_fit, _prepared(pair), parts, wheres)
+        by_split = _candidates(key_fit, _prepared(pair), parts, wheres, watch)
+        watch("their combination")
         found = [self._judged(generator(jax.random.fold_in(key, place)), each) for place, each in enumerate(by_split)]
         return self._report(found, [each.name for each in by_split[0]], number, particles, len(wheres[0][1].y))
 
@@ -142,7 +161,7 @@ class BestBound:
         alone = np.eye(len(tables))
         losses = [loss(weights)[0] for weights in alone]
         best = alone[int(np.argmin(losses))] if min(losses) < 0 else np.zeros(len(tables))
-        bounds = [(0.0, self.settings.most_weight)] * len(tables)
+        bounds = [(0.0, self.settings.most_weight if lost < 0 else 0.0) for lost in losses]  # what fails alone is out
         found = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 25})
         return found.x if found.fun < min(*losses, 0.0) - self.settings.gain else best
 
@@ -154,31 +173,54 @@ class BestBound:
         particles: int | None,
         shuffled: int,
     ) -> BestBoundEstimate:
+        *found, half = found
         ceiling = float(np.log2(shuffled))
         combined = [value for _, value, _ in found]
-        open_above = any(self._is_open(value, ceiling) for value in combined)
+        weighted = dict(zip(names, np.mean([weights for weights, _, _ in found], axis=0), strict=True))
+        # A critic that has learnt to tell so many pairs apart knows little of those that are closer.
+        learnt = np.log2(BATCH) - 1 if weighted.get("separable", 0.0) >= 0.5 else np.inf
+        open_above = any(self._is_open(value, min(ceiling - self.settings.near, learnt)) for value in combined)
         values = np.array([value.safe if open_above else value.bound for value in combined]) / np.log(2)
+        growth = (combined[0].safe - half[1].safe) / np.log(2)
         within = float(np.mean([value.variance for value in combined])) / len(found) / np.log(2) ** 2
         between = float(np.var(values, ddof=1)) / len(found) if len(found) > 1 else 0.0
+        bits, error = float(values.mean()), float(np.sqrt(max(within, between)))
+        above = self.settings.errors * error + self.settings.rising * max(growth, 0.0)
+        few = bool(growth > max(self.settings.few * bits, 2 * error))
         return BestBoundEstimate(
-            bits=float(values.mean()),
-            standard_error=float(np.sqrt(max(within, between))),
+            bits=bits,
+            standard_error=error,
+            interval=(bits - self.settings.errors * error, np.inf if open_above else bits + above),
+            growth=growth,
             num_samples=number,
             num_particles=particles,
             estimator=self.name,
-            ceiling=ceiling if open_above else None,
-            warnings=(AT_LEAST,) if open_above else (),
+            ceiling=bits if open_above else None,
+            warnings=(AT_LEAST,) * open_above + (TOO_FEW,) * few,
             candidates={
                 name: float(np.mean([alone[place].bound for _, _, alone in found]) / np.log(2))
                 for place, name in enumerate(names)
             },
-            weights={
-                name: float(np.mean([weights[place] for weights, _, _ in found])) for place, name in enumerate(names)
-            },
+            weights={name: float(weight) for name, weight in weighted.items()},
         )
 
-    def _is_open(self, value: _Value, ceiling: float) -> bool:
-        return value.effective < self.settings.effective or value.safe > (ceiling - NEAR) * math.log(2)
+    def _is_open(self, value: _Value, most: float) -> bool:
+        return value.effective < self.settings.effective or value.bound > most * math.log(2)
+
+
+class Trusted(BestBound):
+    """The older name of the default estimator."""
+
+    def __post_init__(self):
+        warnings.warn("Trusted() is now called BestBound()", DeprecationWarning, stacklevel=3)
+
+
+def _with_half(parts: Split) -> Split:
+    """And once more the first split, with half of its training rows, each twice."""
+    train = np.asarray(parts.train[0])
+    half = np.resize(train[: len(train) // 2], len(train))
+    added = [half, *(np.asarray(rows[0]) for rows in parts[1:])]
+    return Split(*(np.concatenate([rows, [more]]) for rows, more in zip(parts, added, strict=True)))
 
 
 class _Sides(NamedTuple):
@@ -191,38 +233,80 @@ class _Prepared(NamedTuple):
 
     plain: _Sides  # mean 0, deviation 1, double precision
     ranks: _Sides  # normal scores
+    independent: _Sides  # normal scores of independent directions
     read: _Sides  # the columns and their principal directions
     atoms: _Sides  # the number of the distinct row that each row is
 
 
 def _prepared(pair: Pair) -> _Prepared:
-    x, y = in_single_precision("x", pair.x), in_single_precision("y", pair.y)
-    if y.ndim == 3:
-        y = set_features(y, y)
+    vectors = [side if side.ndim == 2 else set_features(side, side) for side in pair]
+    atoms = [row_labels(side) for side in vectors]
+    x, y = (_standardised(side) for side in vectors)
     read = [reading(side) for side in (x, y)]
     plain = [side[:, : side.shape[1] // 2].astype(np.float64) for side in read]
-    ranks = [normal_scores(side, side) for side in (x, y)]
-    return _Prepared(*(_Sides(*each) for each in (plain, ranks, read, (row_labels(x), row_labels(y)))))
+    ranks = [_ranks(side, side) for side in (x, y)]
+    turned = [_independent(side, ranked) for side, ranked in zip(plain, ranks, strict=True)]
+    return _Prepared(*(_Sides(*each) for each in (plain, ranks, turned, read, atoms)))
+
+
+def _standardised(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    """In double precision first: single precision may not tell the numbers of a column apart."""
+    columns = rows.astype(np.float64)
+    columns -= columns.mean(axis=0)
+    deviation = columns.std(axis=0)
+    return (columns / np.where((deviation > 0) & (np.ptp(rows, axis=0) > 0), deviation, np.inf)).astype(np.float32)
+
+
+def _independent(rows: Float[np.ndarray, "n d"], ranks: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n k"]:
+    if not 1 < rows.shape[1] <= _MOST_TURNED:
+        return ranks
+    return _ranks(independent_directions(rows), rows)
+
+
+def _ranks(columns: Float[np.ndarray, "n k"], rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n more"]:
+    """Normal scores of the columns and of the rows' length, which alone may be what two heavy tails share."""
+    longer = np.column_stack([columns, np.linalg.norm(rows, axis=1)])
+    return normal_scores(longer, longer)
 
 
 def _candidates(
-    key: PRNGKeyArray, prepared: _Prepared, parts: Split, wheres: list[tuple[Where, Where]]
+    key: PRNGKeyArray,
+    prepared: _Prepared,
+    parts: Split,
+    wheres: list[tuple[Where, Where]],
+    watch: Callable[[str], None],
 ) -> list[list[_Candidate]]:
     """Those of each split."""
+    watch("Gaussian critics")
     key_separable, key_x, key_y = jax.random.split(key, 3)
     found: list[list[_Candidate]] = [[] for _ in wheres]
-    for name, sides in {"Gaussian": prepared.plain, "Gaussian of ranks": prepared.ranks}.items():
+    ranked = {"Gaussian of ranks": prepared.ranks, "Gaussian of independent directions": prepared.independent}
+    best = dict.fromkeys(ranked, 0.0)
+    for name, sides in {"Gaussian": prepared.plain, **ranked}.items():
         for place, where in enumerate(wheres):
-            train, choose = np.asarray(parts.train[place]), np.asarray(parts.choose[place])
-            found[place].append(_Candidate(name, *_gaussian(sides, train, choose, where)))
-    with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
-        tables = separable_tables(key_separable, Samples(*map(jnp.asarray, prepared.ranks)), parts, wheres)
-    for place, pair in enumerate(tables):
-        found[place].append(_Candidate("separable", *pair))
+            train, choose = np.unique(parts.train[place]), np.asarray(parts.choose[place])
+            value, *tables = _gaussian(sides, train, choose, where)
+            found[place].append(_Candidate(name, *tables))
+            if name in best:
+                best[name] += value
+    if not any(recurs(atoms, parts) for atoms in prepared.atoms):  # else classifiers see all there is
+        watch("separable critics")
+        sides = ranked[max(best, key=lambda name: best[name])]
+        with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
+            tables = separable_tables(key_separable, Samples(*map(jnp.asarray, sides)), parts, wheres)
+        for place, pair in enumerate(tables):
+            found[place].append(_Candidate("separable", *pair))
+        for place, where in enumerate(wheres):
+            train = np.unique(parts.train[place])
+            for name, (reads, named) in {"regression of y": (0, 1), "regression of x": (1, 0)}.items():
+                given, said = prepared.plain[reads], prepared.plain[named]
+                if said.shape[1] <= _MOST_REGRESSED:
+                    found[place].append(_Candidate(name, *_regression(given, said, train, where, turned=reads == 1)))
     for name, (key_side, reads, named) in {"y": (key_y, 0, 1), "x": (key_x, 1, 0)}.items():
         atoms = prepared.atoms[named]
         if not recurs(atoms, parts):
             continue
+        watch(f"classifiers of {name}'s atoms")
         answers = mlp_logits(key_side, prepared.read[reads], atoms, parts)
         for place, where in enumerate(wheres):
             rows = [each.y if named == 0 else each.x for each in where]
@@ -236,8 +320,10 @@ def _candidates(
     return found
 
 
-def _gaussian(sides: _Sides, train, choose, where: tuple[Where, Where]) -> tuple[Table, Table]:
-    """As many directions as suit the choosing rows; judging rows are scored by a critic that was fitted on both."""
+def _gaussian(sides: _Sides, train, choose, where: tuple[Where, Where]) -> tuple[float, Table, Table]:
+    """As many directions as suit the choosing rows, and their value there; judging rows are scored by a critic that
+    was fitted on both.
+    """
     x, y = (np.asarray(side, np.float64) for side in sides)
     critic, best, kept = Gaussian(x[train], y[train]), 0.0, 0
     for number in critic.numbers():
@@ -248,13 +334,19 @@ def _gaussian(sides: _Sides, train, choose, where: tuple[Where, Where]) -> tuple
     critic.kept = kept
     both = np.concatenate([train, choose])
     judging = Gaussian(x[both], y[both], kept)
-    return critic.table(x[where[0].x], y[where[0].y]), judging.table(x[where[1].x], y[where[1].y])
+    return best, critic.table(x[where[0].x], y[where[0].y]), judging.table(x[where[1].x], y[where[1].y])
+
+
+def _regression(given, said, train, where: tuple[Where, Where], *, turned: bool) -> list[Table]:
+    critic = Regression(given[train], said[train])
+    rows = [(each.y, each.x) if turned else (each.x, each.y) for each in where]
+    return [critic.table(given[of_given], said[of_said], turned=turned) for of_given, of_said in rows]
 
 
 def _gaussian_classes(
     x: Float[np.ndarray, "n d"], atoms, parts: Split, place: int, rows, where: tuple[Where, Where], *, turned: bool
 ) -> list[Table]:
-    train, choose = np.asarray(parts.train[place]), np.asarray(parts.choose[place])
+    train, choose = np.unique(parts.train[place]), np.asarray(parts.choose[place])
     classes = classes_of(atoms, train, seen=1)
     classifier = GaussianClasses(x, classes, train)
     classifier.choose(x, choose)

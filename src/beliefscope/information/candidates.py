@@ -5,6 +5,7 @@ scores of every x of some rows with every y of others, as products of codes or a
 
     Gaussian     log p/q of Gaussian vectors with the covariances of the training rows: as they are, and of the ranks
     separable    f(x)·g(y) + a(x) + b(y) with networks, fitted by telling each x's own y from those of others
+    regression   a linear map of x to y, or of y to x, with noise of any shape, where there are few columns
     classifiers  log p(atom | x) / p(atom), where rows of y recur: an MLP, and a Gaussian for each atom
 """
 
@@ -15,21 +16,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.special import log_softmax
 
 from beliefscope.information.decoders import Descent, Family, Split, descend, silent
 from beliefscope.information.each import on_each
+from beliefscope.information.normal_scores import FAINTEST, whitening
 from beliefscope.information.scores import Samples
 from beliefscope.information.separable import LIMIT as SEPARABLE_LIMIT
 from beliefscope.information.separable import Codes, fit_separable
 
 LIMIT = 14.0  # nats, 20 bits: more than samples in their thousands could show
-_FAINTEST = 1e-6  # of the largest variance: directions below it are rounding
 _KEPT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # directions, of which the choosing rows choose
 _TEMPERATURES = (0.4, 0.6, 0.8, 1.0)
 _CLASSES_AT_ONCE = 64  # rounded up, one compiled program fits many numbers of classes
 _NEVER = -1e30  # the logarithm of the probability of a class that is none
+_BINS, _GRID = 50, 2048  # of a density
+_TRACE = 1e-3  # of a density: what was never seen is not impossible
 _SEEN = 3  # an atom seen fewer times in training is no class of the MLP's
 # Codes that lie close together take many steps to tell apart.
 _MLP = Family("MLP", (128, 128), Descent(learning_rate=0.003, steps=1200))
@@ -58,7 +62,21 @@ class Answers(NamedTuple):
         return scores.T if self.turned else scores
 
 
-Table = Products | Answers
+class Residuals(NamedTuple):
+    """T = Σ log f(y_i − p_i(x)) + a(y), with the logarithm of f on a fine grid."""
+
+    predicted: Float[Array, "n d"]  # p(x), in steps of each column's grid
+    y: Float[Array, "m d"]  # the same, from the start of the grid
+    offset: Float[Array, " m"]
+    densities: Float[Array, "d grid"]
+    turned: bool
+
+    def scores(self) -> Float[Array, "n m"]:
+        scores = _residuals(*self[:-1])
+        return scores.T if self.turned else scores
+
+
+Table = Products | Answers | Residuals
 
 
 class Where(NamedTuple):
@@ -74,6 +92,17 @@ def _products(x: Codes, y: Codes, limit: float) -> Float[Array, "n m"]:
         return _limited(x.vector @ y.vector.T + x.offset[:, None] + y.offset, limit)
 
 
+@jax.jit
+def _residuals(predicted, y, offset, densities) -> Float[Array, "n m"]:
+    def add(total, column):
+        of_x, of_y, density = column
+        place = (of_y - of_x[:, None]).astype(jnp.int32)  # beyond the grid: its ends, where f is faint
+        return total + density[jnp.clip(place, 0, len(density) - 1)], None
+
+    start = jnp.broadcast_to(offset, (len(predicted), len(y)))
+    return _limited(lax.scan(add, start, (predicted.T, y.T, densities))[0], LIMIT)
+
+
 def _limited(scores, limit: float):
     return limit * jnp.tanh(scores / limit)
 
@@ -85,7 +114,7 @@ class Gaussian:
     """
 
     def __init__(self, x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "n dy"], kept: int | None = None):
-        (self._mean_x, white_x), (self._mean_y, white_y) = _whitening(x), _whitening(y)
+        (self._mean_x, white_x), (self._mean_y, white_y) = whitening(x), whitening(y)
         cross = ((x - self._mean_x) @ white_x).T @ ((y - self._mean_y) @ white_y) / len(x)
         left, self._correlations, right = np.linalg.svd(cross, full_matrices=False)
         self._correlations = np.minimum(self._correlations, 1 - 1e-7)
@@ -105,11 +134,51 @@ class Gaussian:
         return Products(of_x, Codes(_single(v), _single(off_v)), LIMIT)
 
 
-def _whitening(rows: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d k"]]:
-    mean = rows.mean(axis=0)
-    variances, directions = np.linalg.eigh((rows - mean).T @ (rows - mean) / len(rows))
-    there = variances > _FAINTEST * max(variances[-1], 1e-30)
-    return mean, directions[:, there] / np.sqrt(variances[there])
+class Regression:
+    """log f(y − A x − c) − log p(y) with the least-squares A, c and densities of any shape, column by column.
+
+    It sees limits that noise never crosses, and other noise that is not Gaussian.
+    """
+
+    def __init__(self, x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "n dy"]):
+        inputs = np.column_stack([x, np.ones(len(x))])
+        self._linear = np.linalg.lstsq(inputs, y, rcond=None)[0]
+        left = y - inputs @ self._linear
+        self._densities = [_Density.of(column) for column in left.T]
+        self._marginals = [_Density.of(column) for column in y.T]
+
+    def table(self, x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "m dy"], *, turned: bool = False) -> Residuals:
+        low, step = (np.array([getattr(each, name) for each in self._densities]) for name in ("low", "step"))
+        predicted = np.column_stack([x, np.ones(len(x))]) @ self._linear
+        offset = -sum(each.log_at(column) for each, column in zip(self._marginals, y.T, strict=True))
+        densities = np.stack([each.log_density for each in self._densities])
+        given = (predicted / step, (y - low) / step, np.asarray(offset), densities)
+        return Residuals(*map(_single, given), turned=turned)
+
+
+class _Density(NamedTuple):
+    """A density as bins of equal probability, on a grid."""
+
+    low: float
+    step: float
+    log_density: Float[np.ndarray, " grid"]  # the first and the last entry are what lies beyond
+
+    @classmethod
+    def of(cls, values: Float[np.ndarray, " n"]) -> "_Density":
+        edges = np.unique(np.quantile(values, np.linspace(0, 1, _BINS + 1)))
+        if len(edges) < 2:
+            edges = edges[0] + np.array([-0.5, 0.5])
+        step = (edges[-1] - edges[0]) / (_GRID - 2)
+        middles = edges[0] + step * (np.arange(_GRID - 2) + 0.5)
+        share = np.diff(np.searchsorted(np.sort(values), edges, side="right"))
+        density = (share / len(values) / np.diff(edges))[np.searchsorted(edges, middles) - 1]
+        faint = _TRACE / (edges[-1] - edges[0])
+        inside = np.log(density + faint)
+        return cls(edges[0] - step, step, np.concatenate([[np.log(faint)], inside, [np.log(faint)]]))
+
+    def log_at(self, values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+        place = ((values - self.low) / self.step).astype(int)
+        return self.log_density[np.clip(place, 0, len(self.log_density) - 1)]
 
 
 def _single(array: np.ndarray) -> Float[Array, "..."]:
@@ -170,7 +239,7 @@ def classes_of(atoms: Int[np.ndarray, " n"], train: Int[np.ndarray, " train"], *
 
 def recurs(atoms: Int[np.ndarray, " n"], parts: Split) -> bool:
     """Do most rows have an atom that classifiers can learn, and are there two of them?"""
-    few = [classes_of(atoms, train, seen=_SEEN) for train in np.asarray(parts.train)]
+    few = [classes_of(atoms, np.unique(train), seen=_SEEN) for train in np.asarray(parts.train)]
     return all(np.mean(each.of_row == 0) <= 0.5 and each.number > 2 for each in few)
 
 
@@ -178,7 +247,7 @@ def mlp_logits(
     key: PRNGKeyArray, x: Float[np.ndarray, "n d"], atoms: Int[np.ndarray, " n"], parts: Split
 ) -> list[tuple[Classes, Float[np.ndarray, "n classes"]]]:
     """For each split its classes, and the logits of all rows."""
-    classes = [classes_of(atoms, train, seen=_SEEN) for train in np.asarray(parts.train)]
+    classes = [classes_of(atoms, np.unique(train), seen=_SEEN) for train in np.asarray(parts.train)]
     size = -(-max(each.number for each in classes) // _CLASSES_AT_ONCE) * _CLASSES_AT_ONCE
     priors = [np.pad(each.log_prior, (0, size - each.number), constant_values=_NEVER) for each in classes]
     of_rows = jnp.asarray(np.stack([each.of_row for each in classes]))
@@ -223,7 +292,7 @@ class GaussianClasses:
         means /= np.maximum(self._counts, 1)[:, None]
         inside = rows - means[of_row]
         variances, directions = np.linalg.eigh(inside.T @ inside / max(total - there, 1))
-        white = directions / np.sqrt(np.maximum(variances, max(1e-8, _FAINTEST * variances[-1])))
+        white = directions / np.sqrt(np.maximum(variances, max(1e-8, FAINTEST * variances[-1])))
         means = means @ white
         overall = self._counts @ means / total
         apart = means - overall

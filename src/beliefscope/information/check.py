@@ -65,6 +65,11 @@ def checked_rows(name: str, value: Any, *, at_least: int = 2) -> Float[np.ndarra
     return _checked(name, value, sets_allowed=False, at_least=at_least)
 
 
+def checked_belief(name: str, value: Any) -> Float[np.ndarray, "n *m d"]:
+    """One batch of vectors or of sets, by the same rules."""
+    return _checked(name, value, sets_allowed=True)
+
+
 def _checked(name: str, value: Any, *, sets_allowed: bool, at_least: int = 2) -> Float[np.ndarray, "n *m d"]:
     array = _as_numbers(name, value)
     if array.ndim == 1:

@@ -22,10 +22,10 @@ from beliefscope.information.scores import Samples, Scores
 _CODE = 64
 _HIDDEN = 128
 LIMIT = 12.0  # nats, 17 bits: more than samples in their thousands could show
-_BATCH = 256
+BATCH = 256  # pairs that are told apart: log2 of it is what training shows a critic
 _STEPS = 1080  # at least, in at least 40 epochs: few samples need as many steps as many do
 _ROWS = 250  # of a table of scores at a time, which bounds the memory
-_RATE, _DECAY, _AVERAGE = 5e-3, 0.5, 0.98  # of AdamW, its weight decay, and of the moving average of the weights
+_RATE, _DECAY, _AVERAGE = 5e-3, 0.1, 0.98  # of AdamW, its weight decay, and of the moving average of the weights
 
 
 class Codes(NamedTuple):
@@ -88,7 +88,7 @@ def fit_separable(
     """One critic: the moving average of its weights after the epoch that was best on the choosing pairs."""
     key_init, key_epochs = jax.random.split(key)
     critic = SeparableCritic(key_init, train.x.shape[1], train.y.shape[1])
-    steps = len(train.x) // _BATCH
+    steps = len(train.x) // BATCH
     epochs = max(40, -(-_STEPS // steps))
     optimiser = _optimiser(epochs * steps)
 
@@ -102,7 +102,7 @@ def fit_separable(
 
     def epoch(carry, key_epoch):
         learning, best, best_bits = carry
-        rows = jax.random.permutation(key_epoch, len(train.x))[: steps * _BATCH].reshape(steps, _BATCH)
+        rows = jax.random.permutation(key_epoch, len(train.x))[: steps * BATCH].reshape(steps, BATCH)
         learning, _ = lax.scan(step, learning, rows)
         average = learning[2]
         alone = jax.tree.map(lambda leaf: leaf[None], average)

@@ -128,4 +128,10 @@ def _written(found: Estimate, spec: MeasurementSpec) -> Record:
         "near_ceiling": found.near_ceiling,
         "curve": [round(float(bits), 4) if np.isfinite(bits) else None for bits in found.curve],
         **atoms,
+        **({} if found.interval is None else {"interval": [_finite(end) for end in found.interval]}),
     }
+
+
+def _finite(number: float) -> float | None:
+    """JSON has no infinity."""
+    return float(number) if np.isfinite(number) else None

@@ -3,27 +3,37 @@
 import dataclasses
 import hashlib
 import json
+import sys
 from typing import Any, Literal
 
 from beliefscope.errors import is_real, is_whole, require
-from beliefscope.information import MINE, AtomsBound, Estimator, Trusted
+from beliefscope.information import MINE, AtomsBound, BestBound, Estimator
 
 SCHEMA = 2
-EstimatorName = Literal["mine", "mine-authors", "sufficiency", "atoms", "trusted", "text", "code"]
+EstimatorName = Literal["mine", "mine-authors", "sufficiency", "atoms", "best-bound", "trusted", "text", "code"]
 ESTIMATORS = {
     "mine": "MINE as in the paper",
     "mine-authors": "MINE as in its authors' code",
     "sufficiency": "the share of what the belief knows about the state",
     "atoms": "a lower bound, where beliefs recur",
-    "trusted": "beliefscope's own, for any two arrays",
+    "best-bound": "the best of several critics, for any two arrays",
 }
+OLDER = "trusted"  # the name of records from before the best bound; whoever asks for it now gets the best bound
 # How stored records, and their ids, call two of them; on the command line and in TOML these are aliases.
 STORED = {"mine": "text", "mine-authors": "code"}
 _VARIANTS: dict[str, Literal["text", "code"]] = {"mine": "text", "mine-authors": "code"}
 
 
+def asked_estimator(given: str) -> str:
+    """The name of an estimator that somebody asks for, also by an older one."""
+    if given == OLDER:
+        print("the estimator 'trusted' is now 'best-bound', which is measured in its place", file=sys.stderr)
+        return "best-bound"
+    return estimator_name(given)
+
+
 def estimator_name(given: str) -> str:
-    """The name of an estimator, also by its older one."""
+    """The name of an estimator as records have it."""
     return next((name for name, stored in STORED.items() if stored == given), given)
 
 
@@ -42,7 +52,7 @@ class MeasurementSpec:
     def __post_init__(self):
         object.__setattr__(self, "estimator", estimator_name(self.estimator))
         require(
-            self.estimator in ESTIMATORS,
+            self.estimator in (*ESTIMATORS, OLDER),
             rule=f"the estimator is one of {', '.join(ESTIMATORS)}",
             received=self.estimator,
             advice="'mine' is the paper's",
@@ -83,8 +93,8 @@ class MeasurementSpec:
 
     def build(self) -> Estimator:
         """What estimates bits; 'sufficiency' does not."""
-        if self.estimator == "trusted":
-            return Trusted()
+        if self.estimator in ("best-bound", OLDER):
+            return BestBound()
         if self.estimator == "atoms":
             return AtomsBound()
         mine = MINE(_VARIANTS[self.estimator])

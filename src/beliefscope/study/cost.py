@@ -16,7 +16,7 @@ from beliefscope.study.run_spec import Measurement, RunSpec
 from beliefscope.study.study import Study
 
 CRITIC_INPUTS = 400  # the size of a memory that takes an estimator as long to read as all else it does
-TRUSTED_PAIRS = 10_000  # `trusted` takes longer for each pair beyond, which is compared with more others
+BEST_BOUND_PAIRS = 10_000  # the best bound takes longer for each pair beyond, which is compared with more others
 CONTROL_FITS = 6
 SHARE_CONTROLS = 4  # of sufficiency
 
@@ -137,8 +137,8 @@ def _atoms_seconds(spec: MeasurementSpec, particles: int, machine: Machine) -> f
 
 
 def _fit_seconds(spec: MeasurementSpec, particles: int, machine: Machine) -> float:
-    if spec.estimator == "trusted":
-        return spec.num_samples * machine.trusted_pair * max(1.0, spec.num_samples / TRUSTED_PAIRS)
+    if spec.estimator == "best-bound":
+        return spec.num_samples * machine.best_bound_pair * max(1.0, spec.num_samples / BEST_BOUND_PAIRS)
     if spec.num_epochs is None:
         return spec.num_samples * machine.decoders_pair * (2.0 if particles else 1.0)  # sets at two resolutions
     return spec.num_epochs * spec.num_samples * (machine.vector_epoch + machine.particle_epoch * particles)

@@ -9,7 +9,7 @@ from beliefscope.agent.cells import LSTM
 from beliefscope.agent.stored_spec import CELLS
 from beliefscope.errors import require
 from beliefscope.measurement import MeasurementSpec
-from beliefscope.measurement.measurement_spec import ESTIMATORS, STORED, estimator_name
+from beliefscope.measurement.measurement_spec import ESTIMATORS, STORED, asked_estimator, estimator_name
 from beliefscope.pomdp import POMDP, Finite, Irrelevant, Variant
 from beliefscope.study.run_spec import Measurement, first_middle_last
 from beliefscope.study.scales import Scale
@@ -97,7 +97,9 @@ def _has_controls(spec: MeasurementSpec, least: float) -> bool:
 def _estimators(given: dict[str, Any], learner: DRQN, pomdp: POMDP) -> list[str]:
     """By default the variant's MINE, as in the paper, and sufficiency."""
     default = [estimator_name(learner.variant), "sufficiency"]
-    asked = [one_of(estimator_name(each), ESTIMATORS, what="an estimator") for each in given.get("estimators", default)]
+    asked = [
+        one_of(asked_estimator(each), ESTIMATORS, what="an estimator") for each in given.get("estimators", default)
+    ]
     require(
         len(set(asked)) == len(asked),
         rule="estimators names each of them once, 'text' being 'mine' and 'code' being 'mine-authors'",

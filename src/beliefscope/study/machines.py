@@ -15,7 +15,7 @@ class Machine(NamedTuple):
     particle_step: float  # to filter with particles, per pair, step and particle
     vector_epoch: float  # of MINE, per pair and epoch
     particle_epoch: float  # of MINE on sets, per pair, epoch and particle
-    trusted_pair: float
+    best_bound_pair: float  # of the best bound
     decoders_pair: float  # of sufficiency on one set of histories, and of the atoms bound, per pair
     trace: float
 
@@ -30,7 +30,7 @@ CORE = Machine(
     particle_step=5e-8,
     vector_epoch=1e-5,
     particle_epoch=4e-7,
-    trusted_pair=4.5e-3,
+    best_bound_pair=2e-3,
     decoders_pair=4.5e-4,
     trace=7.0,
 )
@@ -44,7 +44,7 @@ H200 = Machine(
     particle_step=6e-11,
     vector_epoch=5.3e-8,
     particle_epoch=2.4e-10,
-    trusted_pair=3e-4,
+    best_bound_pair=3e-4,
     decoders_pair=3.5e-6,
     trace=1.0,
 )
