@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from beliefscope.agent import BRC, DRQN, GRU, LSTM, MGU, NBRC, QNetwork, RunFolder, TrainingSpec, train
     from beliefscope.belief import ExactFilter, KalmanFilter, ParticleFilter, ProductFilter, filter_of_paper, run_filter
-    from beliefscope.information import mutual_information, sufficiency
+    from beliefscope.information import calibrate, mutual_information, sufficiency
     from beliefscope.measurement import MeasurementSpec, measure
     from beliefscope.pairs import pairs_from_trajectories, play, sample_pairs
     from beliefscope.pomdp import (
@@ -57,6 +57,7 @@ __all__ = [
     "TMaze",
     "TabularPOMDP",
     "TrainingSpec",
+    "calibrate",
     "check_pomdp",
     "classic",
     "filter_of_paper",

@@ -23,8 +23,8 @@ class MeasurementOptions(MeasurementSpec):
         """Checked by `build_spec`, where an error can be told."""
 
     def build_spec(self) -> MeasurementSpec:
-        given = dataclasses.asdict(self)
-        return MeasurementSpec(**given | {"estimator": asked_estimator(self.estimator)})
+        spec = MeasurementSpec(**dataclasses.asdict(self))
+        return dataclasses.replace(spec, estimator=asked_estimator(spec.estimator))  # pyright: ignore[reportArgumentType]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -52,6 +52,7 @@ from beliefscope.information.set_features import set_features
 
 LEAST_PAIRS = 1000
 _MOST_REGRESSED = 8  # columns of the side that a regression predicts
+_CLEARLY = 1.1  # times as much as ranks must independent directions show, if networks are to read them
 _MOST_TURNED = 64  # columns whose independent directions are sought
 AT_LEAST = "at least: more cannot be told from so many pairs"
 TOO_FEW = "too few pairs: with half of them it would read much less"
@@ -69,7 +70,9 @@ class BestBoundSettings:
     effective: float = 100.0  # shuffled pairs that E_q[e^T] must rest on
     errors: float = 2.0  # standard errors to each side of the interval
     rising: float = 2.0  # how often what half of the pairs lose is added above it
-    few: float = 0.03  # of the bits: where half of the pairs lose more, there are too few
+    unseen: float = 0.03  # of the bits, added above: what no candidate saw on known cases
+    least: float = 0.02  # bits that are always added above
+    few: float = 0.025  # of the bits: where half of the pairs lose more, there are too few
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,6 +189,7 @@ class BestBound:
         between = float(np.var(values, ddof=1)) / len(found) if len(found) > 1 else 0.0
         bits, error = float(values.mean()), float(np.sqrt(max(within, between)))
         above = self.settings.errors * error + self.settings.rising * max(growth, 0.0)
+        above += max(self.settings.unseen * bits, self.settings.least)
         few = bool(growth > max(self.settings.few * bits, 2 * error))
         return BestBoundEstimate(
             bits=bits,
@@ -208,6 +212,7 @@ class BestBound:
         return value.effective < self.settings.effective or value.bound > most * math.log(2)
 
 
+@dataclass(frozen=True)
 class Trusted(BestBound):
     """The older name of the default estimator."""
 
@@ -257,7 +262,7 @@ def _standardised(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
     return (columns / np.where((deviation > 0) & (np.ptp(rows, axis=0) > 0), deviation, np.inf)).astype(np.float32)
 
 
-def _independent(rows: Float[np.ndarray, "n d"], ranks: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n k"]:
+def _independent(rows: Float[np.ndarray, "n d"], ranks: Float[np.ndarray, "n more"]) -> Float[np.ndarray, "n k"]:
     if not 1 < rows.shape[1] <= _MOST_TURNED:
         return ranks
     return _ranks(independent_directions(rows), rows)
@@ -291,7 +296,8 @@ def _candidates(
                 best[name] += value
     if not any(recurs(atoms, parts) for atoms in prepared.atoms):  # else classifiers see all there is
         watch("separable critics")
-        sides = ranked[max(best, key=lambda name: best[name])]
+        plain, turned = best.values()
+        sides = prepared.independent if turned > _CLEARLY * plain else prepared.ranks
         with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
             tables = separable_tables(key_separable, Samples(*map(jnp.asarray, sides)), parts, wheres)
         for place, pair in enumerate(tables):
@@ -347,11 +353,13 @@ def _gaussian_classes(
     x: Float[np.ndarray, "n d"], atoms, parts: Split, place: int, rows, where: tuple[Where, Where], *, turned: bool
 ) -> list[Table]:
     train, choose = np.unique(parts.train[place]), np.asarray(parts.choose[place])
-    classes = classes_of(atoms, train, seen=1)
-    classifier = GaussianClasses(x, classes, train)
-    classifier.choose(x, choose)
+    chosen = GaussianClasses(x, classes_of(atoms, train, seen=1), train)
+    chosen.choose(x, choose)
+    both = np.concatenate([train, choose])
+    judging = GaussianClasses(x, classes_of(atoms, both, seen=1), both, like=chosen)
     return [
-        classes.answers(classifier.logits(x[each]), one, turned=turned) for each, one in zip(rows, where, strict=True)
+        each.classes.answers(each.logits(x[some]), one, turned=turned)
+        for each, some, one in zip((chosen, judging), rows, where, strict=True)
     ]
 
 

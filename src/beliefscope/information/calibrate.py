@@ -112,7 +112,7 @@ def _point(
     estimator: Estimator,
 ) -> Point:
     key_noise, key_truth, key_fit = jax.random.split(key, 3)
-    deviation = noise * np.sqrt(codes.shape[1])
+    deviation = float(noise * np.sqrt(codes.shape[1]))
     memory = codes[atoms] + deviation * generator(key_noise).normal(size=(len(atoms), codes.shape[1]))
     truth, error = exact_entropy(weights), 0.0
     if noise > 0:

@@ -283,9 +283,16 @@ class GaussianClasses:
     b / (n b + 1). So atoms seen once, or never, are read too, and directions without differences do not count.
     """
 
-    def __init__(self, x: Float[np.ndarray, "n d"], classes: Classes, train: Int[np.ndarray, " train"]):
+    def __init__(
+        self,
+        x: Float[np.ndarray, "n d"],
+        classes: Classes,
+        train: Int[np.ndarray, " train"],
+        like: "GaussianClasses | None" = None,
+    ):
+        """`like`: with as many directions, and as sure."""
         rows, of_row = x[train], classes.of_row[train]
-        self._classes, self._counts = classes, np.bincount(of_row, minlength=classes.number).astype(np.float64)
+        self.classes, self._counts = classes, np.bincount(of_row, minlength=classes.number).astype(np.float64)
         total, there = len(rows), int(np.sum(self._counts > 0))
         means = np.zeros((classes.number, x.shape[1]))
         np.add.at(means, of_row, rows)
@@ -305,7 +312,7 @@ class GaussianClasses:
         )
         several = max(total - float(np.sum(self._counts**2)) / total, 1.0)
         self._between = np.maximum(between[order] - (there - 1) / total, 0) * total / several
-        self._kept, self._temperature = len(between), 1.0
+        self._kept, self._temperature = (len(between), 1.0) if like is None else (like._kept, like._temperature)
 
     def logits(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n classes"]:
         between, counts = self._between[: self._kept], self._counts[:, None]
@@ -314,16 +321,16 @@ class GaussianClasses:
         z = x @ self._to_z[:, : self._kept]
         constant = np.sum(means**2 * precision - np.log(precision), axis=1)
         distance = z**2 @ precision.T - 2 * z @ (means * precision).T + constant
-        return -0.5 * self._temperature * distance + self._classes.log_prior
+        return -0.5 * self._temperature * distance + self.classes.log_prior
 
     def choose(self, x: Float[np.ndarray, "n d"], rows: Int[np.ndarray, " choose"]) -> None:
         """How many directions count, and how sure answers are: what suits these rows."""
-        of_row, best = self._classes.of_row[rows], (np.inf, 1, 1.0)
+        of_row, best = self.classes.of_row[rows], (np.inf, 1, 1.0)
         for kept in sorted({min(len(self._between), number) for number in _KEPT}):
             self._kept, self._temperature = kept, 1.0
-            likelihood = self.logits(x[rows]) - self._classes.log_prior
+            likelihood = self.logits(x[rows]) - self.classes.log_prior
             for temperature in _TEMPERATURES:
-                answers = log_softmax(temperature * likelihood + self._classes.log_prior, axis=1)
+                answers = log_softmax(temperature * likelihood + self.classes.log_prior, axis=1)
                 loss = -float(np.mean(answers[np.arange(len(rows)), of_row]))
                 best = min(best, (loss, kept, temperature))
         _, self._kept, self._temperature = best

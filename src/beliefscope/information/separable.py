@@ -25,7 +25,8 @@ LIMIT = 12.0  # nats, 17 bits: more than samples in their thousands could show
 BATCH = 256  # pairs that are told apart: log2 of it is what training shows a critic
 _STEPS = 1080  # at least, in at least 40 epochs: few samples need as many steps as many do
 _ROWS = 250  # of a table of scores at a time, which bounds the memory
-_RATE, _DECAY, _AVERAGE = 5e-3, 0.1, 0.98  # of AdamW, its weight decay, and of the moving average of the weights
+_RATE, _AVERAGE = 5e-3, 0.98  # of AdamW, and of the moving average of the weights
+_DECAYS, _MANY = (0.1, 0.5), 32  # of the weights, for few columns of both sides together and for many
 
 
 class Codes(NamedTuple):
@@ -90,7 +91,8 @@ def fit_separable(
     critic = SeparableCritic(key_init, train.x.shape[1], train.y.shape[1])
     steps = len(train.x) // BATCH
     epochs = max(40, -(-_STEPS // steps))
-    optimiser = _optimiser(epochs * steps)
+    columns = train.x.shape[1] + train.y.shape[1]
+    optimiser = _optimiser(epochs * steps, decay=_DECAYS[columns > _MANY])
 
     def step(carry, rows):
         critic, state, average = carry
@@ -115,9 +117,9 @@ def fit_separable(
     return best, curve
 
 
-def _optimiser(steps: int) -> optax.GradientTransformation:
+def _optimiser(steps: int, *, decay: float) -> optax.GradientTransformation:
     rate = optax.cosine_decay_schedule(_RATE, steps)
-    return optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=_DECAY, mask=_decayed))
+    return optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=decay, mask=_decayed))
 
 
 def _loss(critic: SeparableCritic, batch: Samples) -> Float[Array, ""]:
