@@ -2,7 +2,8 @@
 
 A file `DIR/runs/<id>/measure/<measurement-id>.json` says what was measured and how (episode, ε, N, M, estimator), the
 return of the sampled episodes, the bits with each part of the belief, H(b), what makes them doubtful and, in
-deterministic T-Mazes, the exact I(h + σξ; b). The first, the middle and the last checkpoint also get the controls.
+deterministic T-Mazes, the exact I(h + σξ; b). The first, the middle and the last checkpoint also get the controls. In
+a study one checkpoint of each environment also has the calibration: what is read of known information with its beliefs.
 A measurement of sufficiency has shares in place of bits (sufficiency.py).
 """
 
@@ -21,7 +22,7 @@ from beliefscope.agent.network import QNetwork, WholeMemory
 from beliefscope.agent.run_folder import RunFolder
 from beliefscope.belief import filter_of_paper
 from beliefscope.errors import require
-from beliefscope.information import AtomsEstimate, Estimate, decode
+from beliefscope.information import AtomsEstimate, Estimate, Estimator, calibrate, decode
 from beliefscope.measurement.controls import controls, given_time
 from beliefscope.measurement.doubts import doubts
 from beliefscope.measurement.exact import can_enumerate, exact_information, visited_atoms
@@ -56,20 +57,34 @@ def measure(
         ]
 
 
-def measure_checkpoint(run: RunFolder, spec: MeasurementSpec, episode: int, *, with_controls: bool) -> Record:
+def measure_checkpoint(
+    run: RunFolder, spec: MeasurementSpec, episode: int, *, with_controls: bool, with_calibration: bool = False
+) -> Record:
     """From the file if it is there, else measured and written."""
-    name = spec.id(episode, with_controls=with_controls)
+    name = spec.id(episode, with_controls=with_controls, with_calibration=with_calibration)
     file = run.path / "measure" / f"{name}.json"
     with lock(run.folder / "locks" / f"measure-{run.spec.id}-{name}"):
         if not file.exists():
-            key = jax.random.key(int(name[:8], 16))
-            how = measure_sufficiency if spec.estimator == "sufficiency" else _measure
+            # The same numbers with a calibration as without.
+            key = jax.random.key(int(spec.id(episode, with_controls=with_controls)[:8], 16))
             about = {"run": run.spec.id, "episode": episode, **spec.describe(), "made_with": made_with()}
-            write_record(file, about | how(key, run, spec, episode, with_controls=with_controls))
+            if spec.estimator == "sufficiency":
+                found = measure_sufficiency(key, run, spec, episode, with_controls=with_controls)
+            else:
+                found = _measure(key, run, spec, episode, with_controls=with_controls, calibrated=with_calibration)
+            write_record(file, about | found)
         return read_record(file)
 
 
-def _measure(key: PRNGKeyArray, run: RunFolder, spec: MeasurementSpec, episode: int, *, with_controls: bool) -> Record:
+def _measure(
+    key: PRNGKeyArray,
+    run: RunFolder,
+    spec: MeasurementSpec,
+    episode: int,
+    *,
+    with_controls: bool,
+    calibrated: bool,
+) -> Record:
     key_pairs, key_fit, key_controls, key_decode, key_exact = jax.random.split(key, 5)
     network, pomdp = run.network(episode), run.spec.pomdp
     filter = filter_of_paper(pomdp, run.spec.learner.variant, num_particles=spec.num_particles)
@@ -94,6 +109,8 @@ def _measure(key: PRNGKeyArray, run: RunFolder, spec: MeasurementSpec, episode: 
             about["controls"] = {name: _written(other, spec) for name, other in others.items()}
             about["given time"] = given_time(others)
             about["decoded"] = _decoded(key_decode, pairs.memory, belief, part)
+        if calibrated:
+            about["calibration"] = _calibration(key_controls, estimator, pairs.memory.shape[1], belief)
         record[part] = about | {"warnings": [*found.warnings, *doubts(about)]}
     if can_enumerate(pomdp, spec.epsilon):
         record["exact"] = _exact(key_exact, reader(network), run)
@@ -105,6 +122,20 @@ def _decoded(key: PRNGKeyArray, memory: Any, belief: Any, part: str) -> Record |
     if part == "irrelevant":
         return None
     return {probe: dataclasses.asdict(decode(key, memory, belief, probe=probe)) for probe in ("linear", "MLP")}
+
+
+def _calibration(key: PRNGKeyArray, estimator: Estimator, memory_size: int, belief: Any) -> Record:
+    found = calibrate(belief, memory_size, estimator=estimator, key=key)
+    points = [
+        {
+            "truth": point.truth,
+            "truth_error": point.truth_error,
+            "bits": point.read.bits,
+            "standard_error": point.read.standard_error,
+        }
+        for point in found.points
+    ]
+    return {"num_atoms": found.num_atoms, "in_cells": found.in_cells, "points": points}
 
 
 def _exact(key: PRNGKeyArray, network: QNetwork | WholeMemory, run: RunFolder) -> Record:

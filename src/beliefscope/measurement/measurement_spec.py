@@ -116,9 +116,11 @@ class MeasurementSpec:
         """As it is stored."""
         return {**dataclasses.asdict(self), "estimator": STORED.get(self.estimator, self.estimator)}
 
-    def id(self, episode: int, *, with_controls: bool) -> str:
+    def id(self, episode: int, *, with_controls: bool, with_calibration: bool = False) -> str:
         """The name of the measurement of one checkpoint."""
         described = {"schema": SCHEMA, **self.describe(), "episode": episode, "controls": with_controls}
         if self.memory == "hidden":  # as it was called before there was a choice
             del described["memory"]
+        if with_calibration:
+            described["calibration"] = True
         return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]

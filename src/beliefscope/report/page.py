@@ -16,7 +16,7 @@ from beliefscope.report.charts import OVERLAYS, SHOWN, Chart, charts
 from beliefscope.report.claims import ledger
 from beliefscope.report.correlations import Correlation
 from beliefscope.report.printed import AGGREGATED
-from beliefscope.report.results import Results
+from beliefscope.report.results import Calibrated, Results
 from beliefscope.report.tables import Correlated, correlations, hyperparameters, inventory
 from beliefscope.report.verdict import NOT_MEASURED, Verdict
 from beliefscope.report.viewer import StoredTrace, viewer_data
@@ -33,6 +33,7 @@ class Group(NamedTuple):
     environment: str
     layers: list[tuple[str, str, bool]]  # kind, name, shown at first
     charts: list[dict[str, Any]]
+    calibrations: list[Calibrated]
 
 
 def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str]) -> str:
@@ -55,7 +56,7 @@ def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str])
         decided=any(verdict.verdict != "not enough data" for verdict in verdicts),
         claims_summary=_summary(verdicts),
         known_numbers=_known,
-        groups=_groups(drawn, correlated),
+        groups=_groups(drawn, correlated, results),
         viewer=viewer["environments"],
         correlations=correlated,
         aggregated=AGGREGATED,
@@ -144,7 +145,7 @@ def _known(verdict: Verdict) -> list[tuple[str, str]]:
     return [(name, str(found)) for name, found in verdict.numbers.items() if found != NOT_MEASURED]
 
 
-def _groups(drawn: list[Chart], correlated: list[Correlated]) -> list[Group]:
+def _groups(drawn: list[Chart], correlated: list[Correlated], results: Results) -> list[Group]:
     groups = []
     for number, environment in enumerate(dict.fromkeys(chart.environment for chart in drawn)):
         here = [chart for chart in drawn if chart.environment == environment]
@@ -152,7 +153,8 @@ def _groups(drawn: list[Chart], correlated: list[Correlated]) -> list[Group]:
         layers = [("seed", "every seed's own curve", False)] if "seed" in kinds else []
         layers += [(kind, name, kind in SHOWN) for kind, (name, _) in OVERLAYS.items() if kind in kinds]
         shown = [{**chart._asdict(), "summary": _coefficients(chart, correlated)} for chart in here]
-        groups.append(Group(f"environment-{number}", environment, layers, shown))
+        known = [each for each in results.calibrations if each.environment == environment]
+        groups.append(Group(f"environment-{number}", environment, layers, shown, known))
     return groups
 
 

@@ -16,7 +16,7 @@ from beliefscope.report.printed import CELLS
 from beliefscope.storage import Damaged, read_lines, read_record
 from beliefscope.study.folder import State, StudyFolder
 from beliefscope.study.piece import Run
-from beliefscope.study.results import columns
+from beliefscope.study.results import calibrations, columns
 
 _NAMES = {"mine": "MINE", "mine-authors": "MINE (authors' code)", "atoms": "atoms bound"}
 _ABOUT = ("environment", "cell", "seed", "run", "episode", "part", "memory", "estimator", "measurement", "warnings")
@@ -63,6 +63,17 @@ class Panel(NamedTuple):
     curves: dict[str, tuple[Curve, ...]]  # by cell, in the order of their seeds
 
 
+class Calibrated(NamedTuple):
+    """What an instrument reads of known information with the beliefs of one environment."""
+
+    environment: str
+    part: str
+    instrument: Instrument
+    num_atoms: int
+    in_cells: bool
+    points: tuple[tuple[float, float], ...]  # true and read bits, from the least
+
+
 class Returns(NamedTuple):
     """The evaluations of one run: every tenth episode in the paper, more often than information is measured."""
 
@@ -97,6 +108,7 @@ class Results(NamedTuple):
     shares: tuple[Panel, ...]  # of sufficiency
     returns: dict[tuple[str, str], tuple[Returns, ...]]  # by environment and cell
     optimum: dict[str, float]  # J*, by environment, where it is known
+    calibrations: tuple["Calibrated", ...] = ()
 
     @property
     def environments(self) -> list[str]:
@@ -148,7 +160,14 @@ def read_results(folder: StudyFolder) -> Results:
         shares=panels(table, of_shares=True),
         returns=_returns(folder),
         optimum={str(name): float(value) for name, value in folder.description.get("optimum", {}).items()},
+        calibrations=tuple(map(_calibrated, calibrations(folder.path, folder.runs))),
     )
+
+
+def _calibrated(row: Row) -> Calibrated:
+    instrument = Instrument(row["estimator"], row["epochs"], row["N"], row["M"])
+    points = tuple((point["truth"], point["bits"]) for point in row["points"])
+    return Calibrated(row["environment"], row["part"], instrument, row["num_atoms"], row["in_cells"], points)
 
 
 def panels(table: Mapping[str, list], *, of_shares: bool = False) -> tuple[Panel, ...]:

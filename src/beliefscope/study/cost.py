@@ -18,6 +18,7 @@ from beliefscope.study.study import Study
 CRITIC_INPUTS = 400  # the size of a memory that takes an estimator as long to read as all else it does
 BEST_BOUND_PAIRS = 10_000  # the best bound takes longer for each pair beyond, which is compared with more others
 CONTROL_FITS = 6
+CALIBRATION_FITS = 4  # beside the controls, once in each environment
 SHARE_CONTROLS = 4  # of sufficiency
 
 
@@ -48,7 +49,8 @@ def cost(runs: Iterable[RunSpec], machine: Machine = CORE) -> Cost:
 def seconds(piece: Piece, run: RunSpec) -> float:
     """About how long a piece of this run takes on one core."""
     if piece.measurement is not None:
-        return _measure_seconds(run, piece.measurement, CORE, controls=piece.controls)
+        alone = _measure_seconds(run, piece.measurement, CORE, controls=piece.controls)
+        return alone * (1 + CALIBRATION_FITS / (1 + CONTROL_FITS) * piece.calibrate)
     return _train_seconds(run, CORE) if piece.kind == "train" else CORE.trace
 
 

@@ -23,6 +23,7 @@ MEASUREMENT = {
     "memories": list[str],
     "checkpoints": str | list[int],
     "controls": str,
+    "calibrate": bool,
     "num_samples": int,
     "num_particles": int,
     "epochs": int,
@@ -84,8 +85,14 @@ def measurements_of(table: dict[str, Any], *, learner: DRQN, pomdp: POMDP, scale
     # Shown beside the information in h on the histories nearest to the greedy policy's; each costs six fits more.
     least = min((spec.epsilon for spec in specs), default=0.0)  # of a GRU the whole memory is not measured: none
     thorough = tuple(each for each in episodes if each in controls)
+    asked = given.get("calibrate", True)
     return tuple(
-        Measurement(spec=spec, episodes=episodes, controls=thorough if _has_controls(spec, least) else ())
+        Measurement(
+            spec=spec,
+            episodes=episodes,
+            controls=thorough if _has_controls(spec, least) else (),
+            calibrate=asked and spec.estimator != "sufficiency",
+        )
         for spec in specs
     )
 

@@ -237,6 +237,7 @@ def _piece(run: str, label: str, given: dict[str, Any]) -> Piece:
         episode=episode,
         measurement=measurement,
         controls=given.get("controls", False),
+        calibrate=given.get("calibrate", False),
     )
 
 

@@ -33,5 +33,6 @@ def _measurements(measurements: Iterable[Measurement]) -> tuple[Measurement, ...
             spec=each.spec,
             episodes=tuple(sorted({*before.episodes, *each.episodes})),
             controls=tuple(sorted({*before.controls, *each.controls})),
+            calibrate=before.calibrate or each.calibrate,
         )
     return tuple(united.values())

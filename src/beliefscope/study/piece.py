@@ -19,6 +19,7 @@ class Piece:
     episode: int | None = None  # the checkpoint; None for a training
     measurement: MeasurementSpec | None = None
     controls: bool = False
+    calibrate: bool = False  # the measurement also says what is read of known information
 
     @property
     def name(self) -> str:
@@ -49,7 +50,8 @@ class Piece:
             return Path("traces", f"{self.episode}.npz")
         assert self.measurement is not None
         assert self.episode is not None
-        return Path("measure", f"{self.measurement.id(self.episode, with_controls=self.controls)}.json")
+        extras = {"with_controls": self.controls, "with_calibration": self.calibrate}
+        return Path("measure", f"{self.measurement.id(self.episode, **extras)}.json")
 
 
 class Run(NamedTuple):

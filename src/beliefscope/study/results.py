@@ -69,6 +69,23 @@ def columns(folder: Path, runs: list[Run]) -> dict[str, list[Any]]:
     return {name: [row.get(name) for row in rows] for name in COLUMNS}
 
 
+def calibrations(folder: Path, runs: list[Run]) -> list[Row]:
+    """What estimators read of known information with an environment's own beliefs, where that was measured."""
+    found = []
+    for run in runs:
+        for piece in run.pieces:
+            if not piece.calibrate or not piece.result(folder).exists():
+                continue
+            assert piece.measurement is not None
+            record = read_record(piece.result(folder))
+            check_record(piece, piece.result(folder), record)
+            how = {"estimator": piece.measurement.estimator, "epochs": piece.measurement.num_epochs}
+            how |= {"environment": run.environment, "N": piece.measurement.num_rows}
+            parts = [part for part in ("belief", "relevant", "irrelevant") if "calibration" in record.get(part, {})]
+            found += [{**how, "part": part, "M": record[part]["M"], **record[part]["calibration"]} for part in parts]
+    return found
+
+
 def as_csv(table: dict[str, list[Any]]) -> str:
     """The table as text; numbers are written so that they read back exactly."""
     text = io.StringIO()

@@ -14,6 +14,7 @@ class Measurement:
     spec: MeasurementSpec
     episodes: tuple[int, ...]  # the checkpoints
     controls: tuple[int, ...] = ()  # those of them that also get the controls
+    calibrate: bool = False  # the last of those, in the first run of each environment, also gets the calibration
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

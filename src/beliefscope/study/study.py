@@ -48,14 +48,20 @@ class Study:
 
     def pieces(self) -> list[Piece]:
         """All work: a run's training stands before its measurements and traces."""
-        return [piece for run in self.runs for piece in _pieces(run)]
+        return [piece for _, pieces in self._by_run() for piece in pieces]
+
+    def _by_run(self) -> Iterator[tuple[RunSpec, list[Piece]]]:
+        seen: set[str] = set()
+        for run in self.runs:
+            yield run, list(_pieces(run, first=run.environment not in seen))
+            seen.add(run.environment)
 
     def describe(self) -> dict[str, Any]:
         """The content of study.json: enough to know every piece without building a POMDP."""
         runs = [
             {"id": run.id, "environment": run.environment, "cell": run.training.learner.cell.__name__}
-            | {"seed": run.training.seed, "pieces": [_described(piece) for piece in _pieces(run)]}
-            for run in self.runs
+            | {"seed": run.training.seed, "pieces": [_described(piece) for piece in pieces]}
+            for run, pieces in self._by_run()
         ]
         head = {"format": FORMAT, "name": self.name, "description": self.description, "settings": self.settings}
         return json.loads(json.dumps({**head, "optimum": self._optimum(), "runs": runs}))
@@ -81,18 +87,21 @@ def check_name(name: str) -> None:
     )
 
 
-def _pieces(run: RunSpec) -> Iterator[Piece]:
+def _pieces(run: RunSpec, *, first: bool) -> Iterator[Piece]:
+    """`first`: of its environment, whose calibration it has."""
     piece = partial(Piece, run=run.id, label=run.label)
     yield piece(kind="train")
     for each in run.measurements:
         for episode in each.episodes:
-            controls = episode in each.controls
-            yield piece(kind="measure", episode=episode, measurement=each.spec, controls=controls)
+            known = first and each.calibrate and episode == max(each.controls, default=None)
+            measured = piece(kind="measure", episode=episode, measurement=each.spec)
+            yield dataclasses.replace(measured, controls=episode in each.controls, calibrate=known)
     for episode in run.traces:
         yield piece(kind="trace", episode=episode)
 
 
 def _described(piece: Piece) -> dict[str, Any]:
     given = {"kind": piece.kind, "episode": piece.episode, "controls": piece.controls or None}
+    given["calibrate"] = piece.calibrate or None
     measurement = None if piece.measurement is None else piece.measurement.describe()
     return {name: value for name, value in {**given, "measurement": measurement}.items() if value is not None}

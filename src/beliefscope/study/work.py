@@ -74,7 +74,8 @@ def _look(piece: Piece, run: RunSpec, folder: Path) -> None:
     stored = RunFolder(folder, run.training)
     stored.open()
     if piece.measurement is not None:
-        measure_checkpoint(stored, piece.measurement, piece.episode, with_controls=piece.controls)
+        extras = {"with_controls": piece.controls, "with_calibration": piece.calibrate}
+        measure_checkpoint(stored, piece.measurement, piece.episode, **extras)
         return
     result = piece.result(folder)
     with lock(folder / "locks" / piece.name):
