@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from beliefscope import DRQN, GRU, Irrelevant, MeasurementSpec, TMaze, TrainingSpec, measure, train
+from beliefscope.measurement import measure_checkpoint
 from beliefscope.storage import Damaged, read_record
 
 SMALL = MeasurementSpec(num_samples=2000)
@@ -52,7 +53,22 @@ def test_a_damaged_record_is_told_of_and_not_trusted(run):
 def test_what_is_measured_is_part_of_the_name():
     specs = [SMALL, MeasurementSpec(), MeasurementSpec(epsilon=0.2), MeasurementSpec(estimator="trusted")]
     names = {spec.id(episode, with_controls=full) for spec in specs for episode in (0, 10) for full in (True, False)}
-    assert len(names) == 16
+    names |= {spec.id(10, with_controls=True, with_calibration=True) for spec in specs}
+    assert len(names) == 20
+    assert SMALL.id(0, with_controls=True, with_calibration=False) == SMALL.id(0, with_controls=True)
+
+
+@pytest.mark.slow
+def test_a_calibration_stands_beside_the_same_numbers(run):
+    spec = MeasurementSpec(num_samples=2000, epochs=2)
+    alone = measure_checkpoint(run, spec, 40, with_controls=True)
+    found = measure_checkpoint(run, spec, 40, with_controls=True, with_calibration=True)
+    known = found["belief"].pop("calibration")
+    assert found == alone
+    truths = [point["truth"] for point in known["points"]]
+    assert truths == sorted(truths)
+    assert truths[-1] == pytest.approx(found["belief"]["entropy"]["bits"], abs=0.02)
+    assert not known["in_cells"]
 
 
 @pytest.mark.parametrize(

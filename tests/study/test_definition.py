@@ -81,6 +81,17 @@ def test_every_shipped_study_reads_at_every_scale_in_both_variants(name, variant
                 assert each.spec == expected
 
 
+def test_one_checkpoint_of_each_environment_and_instrument_is_calibrated():
+    study = read_study("paper/irrelevant-tmaze-50", scale="full")
+    marked = [piece for piece in study.pieces() if piece.calibrate]
+    first = {run.environment: run for run in reversed(study.runs)}
+    assert [piece.run for piece in marked] == [run.id for run in reversed(first.values())]
+    assert all((piece.episode, piece.controls) == (5000, True) for piece in marked)
+    assert all(piece.measurement is not None and piece.measurement.estimator == "mine" for piece in marked)
+    described = [piece for run in study.describe()["runs"] for piece in run["pieces"]]
+    assert sum("calibrate" in piece for piece in described) == len(marked) == 2
+
+
 @pytest.mark.parametrize(("name", "labels"), OF_FIVE_CELLS.items())
 def test_a_study_of_five_cells_has_four_agents_of_each_in_each_environment(name, labels):
     study = read(name, scale="full")

@@ -36,13 +36,16 @@ class Cost(NamedTuple):
 def cost(runs: Iterable[RunSpec], machine: Machine = CORE) -> Cost:
     """Of all these runs together; `cost(study.runs)` is that of a study on one core."""
     runs = list(runs)
+    first = {run.environment: run for run in reversed(runs)}.values()
+    known = [(run, each.spec) for run in first for each in run.measurements if each.calibrate and each.controls]
+    calibrating = sum(_calibration_seconds(run, spec, machine) for run, spec in known)
     return Cost(
         runs=len(runs),
         fits=sum(_fits(run) for run in runs),
         pairs=sum(_pairs(each) for run in runs for each in run.measurements),
         traces=sum(len(run.traces) for run in runs),
         shares=sum(_shares(run) for run in runs),
-        seconds=_training_seconds(runs, machine) + sum(_looking_seconds(run, machine) for run in runs),
+        seconds=_training_seconds(runs, machine) + calibrating + sum(_looking_seconds(run, machine) for run in runs),
     )
 
 
@@ -50,7 +53,7 @@ def seconds(piece: Piece, run: RunSpec) -> float:
     """About how long a piece of this run takes on one core."""
     if piece.measurement is not None:
         alone = _measure_seconds(run, piece.measurement, CORE, controls=piece.controls)
-        return alone * (1 + CALIBRATION_FITS / (1 + CONTROL_FITS) * piece.calibrate)
+        return alone + (_calibration_seconds(run, piece.measurement, CORE) if piece.calibrate else 0.0)
     return _train_seconds(run, CORE) if piece.kind == "train" else CORE.trace
 
 
@@ -96,6 +99,10 @@ def _looking_seconds(run: RunSpec, machine: Machine) -> float:
         plain, thorough = (_measure_seconds(run, each.spec, machine, controls=controls) for controls in (False, True))
         measured += (len(each.episodes) - len(each.controls)) * plain + len(each.controls) * thorough
     return measured + machine.trace * len(run.traces)
+
+
+def _calibration_seconds(run: RunSpec, spec: MeasurementSpec, machine: Machine) -> float:
+    return CALIBRATION_FITS / (1 + CONTROL_FITS) * _measure_seconds(run, spec, machine, controls=True)
 
 
 def _training_seconds(runs: Iterable[RunSpec], machine: Machine) -> float:
