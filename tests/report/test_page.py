@@ -12,7 +12,7 @@ from report.made_up import HIKE, MAZE, diverge, fail, finish, made_arrays, made_
 from beliefscope.report import write_report
 from beliefscope.report.page import page, what_is_missing
 from beliefscope.report.printed import ENVIRONMENTS
-from beliefscope.report.results import read_results
+from beliefscope.report.results import Calibrated, read_results
 from beliefscope.report.tables import correlations
 from beliefscope.report.viewer import StoredTrace
 
@@ -219,3 +219,15 @@ def test_a_hundred_runs_of_the_paper_stay_below_15_megabytes():
     assert {len(each.values) for curves in results.returns.values() for each in curves} == {501}
     assert {len(curve.episode) for panel in results.panels for each in panel.curves.values() for curve in each} == {51}
     assert len(page(results, traces=traces, figures=[]).encode()) < 15e6
+
+
+def test_what_is_read_of_known_information_stands_beside_an_environments_charts():
+    results = made_up([MAZE], seeds=1, checkpoints=3)
+    panel = results.panels[0]
+    known = Calibrated(panel.environment, panel.part, panel.instrument, 12, False, ((1.0, 0.9), (3.5, 2.75)))
+    document = parsed(results._replace(calibrations=(known,)))
+    text = words(document)
+    assert f"What {panel.instrument} reads of known information with the beliefs" in text
+    assert "12 of them" in text
+    assert re.search("true bits ?1.003.50", text)
+    assert re.search("reads ?0.902.75", text)
