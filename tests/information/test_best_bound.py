@@ -101,6 +101,21 @@ def test_what_changes_no_information_changes_little():
 
 
 @pytest.mark.slow
+def test_a_function_of_the_memory_knows_no_more_than_the_memory():
+    """Data processing, within the intervals: columns left out, rounded, squashed, of codes with noise."""
+    draw = np.random.default_rng(0)
+    codes, symbols = draw.normal(size=(20, 6)), draw.integers(0, 20, size=2000)
+    x, y = codes[symbols] + 0.7 * draw.normal(size=(2000, 6)), np.eye(20)[symbols]
+    whole = BestBound().estimate(KEY, x, y)
+    assert whole.interval is not None
+    for less in (x[:, :3], np.round(x), np.tanh(x @ draw.normal(size=(6, 2)))):
+        found = BestBound().estimate(KEY, less, y)
+        assert found.interval is not None
+        assert found.interval[0] <= whole.interval[1]
+        assert found.bits <= whole.interval[1]
+
+
+@pytest.mark.slow
 def test_sets_of_particles_are_measured_whatever_their_order():
     case = estimator_cases(frozen=False)["sets of 120 particles, d = 2, 3 bits"]
     x, y = case.sample(2, 2000)
