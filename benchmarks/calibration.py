@@ -205,7 +205,7 @@ def picture(options: argparse.Namespace) -> None:
     for axis in axes.flat[len(families) :]:
         axis.axis("off")
     figure.suptitle(
-        "10,000 pairs a case. Filled: frozen cases, looked at once. Open: cases it was built on. Orange: it carries a warning.",
+        "10,000 pairs a case. Filled: frozen cases, looked at once. Open: those it was built on. Orange: warned.",
         fontsize=11,
     )
     figure.savefig(options.file.with_suffix(".png"), dpi=110)
