@@ -1,9 +1,11 @@
 """The page as a document: names stay names, nothing is loaded, what is missing is said, and it stays small."""
 
 import csv
+import hashlib
 import json
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -231,3 +233,11 @@ def test_what_is_read_of_known_information_stands_beside_an_environments_charts(
     assert "12 of them" in text
     assert re.search("true bits ?1.003.50", text)
     assert re.search("reads ?0.902.75", text)
+
+
+def test_the_plotting_script_is_the_published_one():
+    """Nobody has edited it: its checksum is that of the package it came from."""
+    script = files("beliefscope.report") / "page" / "plotly-basic.min.js"
+    digest = hashlib.sha256(script.read_bytes()).hexdigest()
+    assert digest == "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
+    assert "MIT License" in (files("beliefscope.report") / "page" / "plotly-LICENSE.txt").read_text()

@@ -1,7 +1,8 @@
 """`report.html`: one file with everything in it, which opens from disk with the network off.
 
 `page(results, traces=…, figures=…)` gives its text. Names and sentences pass through Jinja's escaping, data are JSON in
-which no tag can end; the scripts and styles are those beside the template, and Plotly's own.
+which no tag can end; the scripts and styles are those beside the template. One of them is plotly.js 4.1.1, the bundle
+of scatter and bar charts (`plotly.js-basic-dist-min` of npm, MIT licence beside it), byte for byte.
 """
 
 import json
@@ -40,7 +41,6 @@ def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str])
     """The whole document."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
-    from plotly.offline import get_plotlyjs
 
     drawn, viewer, correlated = charts(results), viewer_data(traces), correlations(results)
     verdicts = ledger(results.table, optimum=results.optimum)
@@ -68,7 +68,7 @@ def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str])
         number=lambda value, digits: Markup(_number(value, digits)),
         style=Markup(_read("page.css") + _read("viewer.css")),
         data=Markup(_json({"charts": shown, "viewer": viewer})),
-        plotly=Markup(get_plotlyjs()),
+        plotly=Markup(_read("plotly-basic.min.js")),
         script=Markup("".join(map(_read, ("viewer_scene.js", "viewer.js", "page.js")))),
     )
 
