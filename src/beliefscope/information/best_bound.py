@@ -177,11 +177,11 @@ class BestBound:
         shuffled: int,
     ) -> BestBoundEstimate:
         *found, half = found
-        ceiling = float(np.log2(shuffled))
+        ceiling = math.log2(shuffled)
         combined = [value for _, value, _ in found]
         weighted = dict(zip(names, np.mean([weights for weights, _, _ in found], axis=0), strict=True))
         # A critic that has learnt to tell so many pairs apart knows little of those that are closer.
-        learnt = np.log2(BATCH) - 1 if weighted.get("separable", 0.0) >= 0.5 else np.inf
+        learnt = math.log2(BATCH) - 1 if weighted.get("separable", 0.0) >= 0.5 else np.inf
         open_above = any(self._is_open(value, min(ceiling - self.settings.near, learnt)) for value in combined)
         values = np.array([value.safe if open_above else value.bound for value in combined]) / np.log(2)
         growth = (combined[0].safe - half[1].safe) / np.log(2)
