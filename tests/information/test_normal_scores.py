@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from beliefscope.information.normal_scores import normal_scores
+from beliefscope.information.normal_scores import independent_directions, normal_scores, standardised
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.standard_t(3, size=(300, 2))
@@ -41,3 +41,18 @@ def test_numbers_beyond_the_reference_get_its_outermost_scores():
     scores = normal_scores(np.array([[-1e9, 1e9], [1e9, -1e9]]), ROWS)
     extreme = ndtri(0.5 / 300)
     np.testing.assert_allclose(scores, [[extreme, -extreme], [-extreme, extreme]], rtol=1e-6)
+
+
+def test_independent_directions_are_the_numbers_that_were_mixed():
+    """Each direction is one of the sources, up to its sign, whatever their shape."""
+    sources = np.column_stack([RNG.uniform(-1, 1, 20_000), RNG.standard_normal(20_000) ** 3, RNG.laplace(size=20_000)])
+    mixed = sources @ RNG.normal(size=(3, 3)) + 5
+    correlations = np.abs(np.corrcoef(independent_directions(mixed), sources, rowvar=False)[:3, 3:])
+    assert sorted(correlations.argmax(axis=1)) == [0, 1, 2]
+    assert correlations.max(axis=1).min() > 0.98
+
+
+def test_columns_are_standardised_whatever_their_offset():
+    columns = standardised(np.column_stack([1e9 + ROWS[:, 0], np.full(300, 7.1)]))
+    np.testing.assert_allclose(columns[:, 0], (ROWS[:, 0] - ROWS[:, 0].mean()) / ROWS[:, 0].std(), atol=1e-5)
+    np.testing.assert_array_equal(columns[:, 1], 0)

@@ -44,7 +44,7 @@ from beliefscope.information.check import Pair, checked_pair, is_constant
 from beliefscope.information.decoders import Split, reading, splits
 from beliefscope.information.entropy import row_labels
 from beliefscope.information.interface import Estimate
-from beliefscope.information.normal_scores import independent_directions, normal_scores
+from beliefscope.information.normal_scores import independent_directions, ranks_and_length, standardised
 from beliefscope.information.scores import Samples
 from beliefscope.information.seeding import generator
 from beliefscope.information.separable import BATCH
@@ -246,32 +246,15 @@ class _Prepared(NamedTuple):
 def _prepared(pair: Pair) -> _Prepared:
     vectors = [side if side.ndim == 2 else set_features(side, side) for side in pair]
     atoms = [row_labels(side) for side in vectors]
-    x, y = (_standardised(side) for side in vectors)
+    x, y = (standardised(side) for side in vectors)
     read = [reading(side) for side in (x, y)]
     plain = [side[:, : side.shape[1] // 2].astype(np.float64) for side in read]
-    ranks = [_ranks(side, side) for side in (x, y)]
-    turned = [_independent(side, ranked) for side, ranked in zip(plain, ranks, strict=True)]
+    ranks = [ranks_and_length(side, side) for side in (x, y)]
+    turned = [
+        ranks_and_length(independent_directions(side), side) if 1 < side.shape[1] <= _MOST_TURNED else ranked
+        for side, ranked in zip(plain, ranks, strict=True)
+    ]
     return _Prepared(*(_Sides(*each) for each in (plain, ranks, turned, read, atoms)))
-
-
-def _standardised(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    """In double precision first: single precision may not tell the numbers of a column apart."""
-    columns = rows.astype(np.float64)
-    columns -= columns.mean(axis=0)
-    deviation = columns.std(axis=0)
-    return (columns / np.where((deviation > 0) & (np.ptp(rows, axis=0) > 0), deviation, np.inf)).astype(np.float32)
-
-
-def _independent(rows: Float[np.ndarray, "n d"], ranks: Float[np.ndarray, "n more"]) -> Float[np.ndarray, "n k"]:
-    if not 1 < rows.shape[1] <= _MOST_TURNED:
-        return ranks
-    return _ranks(independent_directions(rows), rows)
-
-
-def _ranks(columns: Float[np.ndarray, "n k"], rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n more"]:
-    """Normal scores of the columns and of the rows' length, which alone may be what two heavy tails share."""
-    longer = np.column_stack([columns, np.linalg.norm(rows, axis=1)])
-    return normal_scores(longer, longer)
 
 
 def _candidates(
@@ -282,47 +265,70 @@ def _candidates(
     watch: Callable[[str], None],
 ) -> list[list[_Candidate]]:
     """Those of each split."""
-    watch("Gaussian critics")
     key_separable, key_x, key_y = jax.random.split(key, 3)
+    watch("Gaussian critics")
+    found, clearer = _of_gaussians(prepared, parts, wheres)
+    recurring = [recurs(atoms, parts) for atoms in prepared.atoms]
+    if not any(recurring):  # else classifiers see all there is
+        watch("separable critics")
+        sides = prepared.independent if clearer else prepared.ranks
+        more = _of_continuous(key_separable, prepared.plain, sides, parts, wheres)
+        found = [[*one, *other] for one, other in zip(found, more, strict=True)]
+    for name, (key_side, named) in {"y": (key_y, 1), "x": (key_x, 0)}.items():
+        if recurring[named]:
+            watch(f"classifiers of {name}'s atoms")
+            more = _of_atoms(key_side, prepared, named, name, parts, wheres)
+            found = [[*one, *other] for one, other in zip(found, more, strict=True)]
+    return found
+
+
+def _of_gaussians(
+    prepared: _Prepared, parts: Split, wheres: list[tuple[Where, Where]]
+) -> tuple[list[list[_Candidate]], bool]:
+    """And whether independent directions show clearly more than the columns do."""
+    given = {"Gaussian": prepared.plain, "Gaussian of ranks": prepared.ranks}
+    given["Gaussian of independent directions"] = prepared.independent
     found: list[list[_Candidate]] = [[] for _ in wheres]
-    ranked = {"Gaussian of ranks": prepared.ranks, "Gaussian of independent directions": prepared.independent}
-    best = dict.fromkeys(ranked, 0.0)
-    for name, sides in {"Gaussian": prepared.plain, **ranked}.items():
+    shown = dict.fromkeys(given, 0.0)
+    for name, sides in given.items():
         for place, where in enumerate(wheres):
             train, choose = np.unique(parts.train[place]), np.asarray(parts.choose[place])
             value, *tables = _gaussian(sides, train, choose, where)
             found[place].append(_Candidate(name, *tables))
-            if name in best:
-                best[name] += value
-    if not any(recurs(atoms, parts) for atoms in prepared.atoms):  # else classifiers see all there is
-        watch("separable critics")
-        plain, turned = best.values()
-        sides = prepared.independent if turned > _CLEARLY * plain else prepared.ranks
-        with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
-            tables = separable_tables(key_separable, Samples(*map(jnp.asarray, sides)), parts, wheres)
-        for place, pair in enumerate(tables):
-            found[place].append(_Candidate("separable", *pair))
-        for place, where in enumerate(wheres):
-            train = np.unique(parts.train[place])
-            for name, (reads, named) in {"regression of y": (0, 1), "regression of x": (1, 0)}.items():
-                given, said = prepared.plain[reads], prepared.plain[named]
-                if said.shape[1] <= _MOST_REGRESSED:
-                    found[place].append(_Candidate(name, *_regression(given, said, train, where, turned=reads == 1)))
-    for name, (key_side, reads, named) in {"y": (key_y, 0, 1), "x": (key_x, 1, 0)}.items():
-        atoms = prepared.atoms[named]
-        if not recurs(atoms, parts):
-            continue
-        watch(f"classifiers of {name}'s atoms")
-        answers = mlp_logits(key_side, prepared.read[reads], atoms, parts)
-        for place, where in enumerate(wheres):
-            rows = [each.y if named == 0 else each.x for each in where]
-            classes, logits = answers[place]
-            some = [
-                classes.answers(logits[each], one, turned=named == 0) for each, one in zip(rows, where, strict=True)
-            ]
-            found[place].append(_Candidate(f"MLP of {name}'s atoms", *some))
-            some = _gaussian_classes(prepared.plain[reads], atoms, parts, place, rows, where, turned=named == 0)
-            found[place].append(_Candidate(f"Gaussians of {name}'s atoms", *some))
+            shown[name] += value
+    _, of_ranks, of_directions = shown.values()
+    return found, of_directions > _CLEARLY * of_ranks
+
+
+def _of_continuous(
+    key: PRNGKeyArray, plain: _Sides, read: _Sides, parts: Split, wheres: list[tuple[Where, Where]]
+) -> list[list[_Candidate]]:
+    """The separable critic, and regressions where there are few columns."""
+    with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
+        tables = separable_tables(key, Samples(*map(jnp.asarray, read)), parts, wheres)
+    found = [[_Candidate("separable", *pair)] for pair in tables]
+    for place, where in enumerate(wheres):
+        train = np.unique(parts.train[place])
+        for name, (given, said) in {"y": plain, "x": plain[::-1]}.items():
+            if said.shape[1] <= _MOST_REGRESSED:
+                some = _regression(given, said, train, where, turned=name == "x")
+                found[place].append(_Candidate(f"regression of {name}", *some))
+    return found
+
+
+def _of_atoms(
+    key: PRNGKeyArray, prepared: _Prepared, named: int, name: str, parts: Split, wheres: list[tuple[Where, Where]]
+) -> list[list[_Candidate]]:
+    """Classifiers that read the other side and name the atom of side `named`."""
+    atoms, turned, found = prepared.atoms[named], named == 0, []
+    answers = mlp_logits(key, prepared.read[1 - named], atoms, parts)
+    for place, where in enumerate(wheres):
+        rows = [each.y if turned else each.x for each in where]
+        classes, logits = answers[place]
+        networks = [classes.answers(logits[each], one, turned=turned) for each, one in zip(rows, where, strict=True)]
+        gaussians = _gaussian_classes(prepared.plain[1 - named], atoms, parts, place, rows, where, turned=turned)
+        both = {"MLP": networks, "Gaussians": gaussians}
+        found.append([_Candidate(f"{kind} of {name}'s atoms", *tables) for kind, tables in both.items()])
     return found
 
 

@@ -29,6 +29,20 @@ def _scores(values: Float[np.ndarray, " n"], reference: Float[np.ndarray, " m"])
     return ndtri(np.clip((below + upto) / (2 * len(ordered)), 0.5 / len(ordered), 1 - 0.5 / len(ordered)))
 
 
+def ranks_and_length(columns: Float[np.ndarray, "n k"], rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n more"]:
+    """Normal scores of the columns and of the rows' length, which alone may be what two heavy tails share."""
+    longer = np.column_stack([columns, np.linalg.norm(rows, axis=1)])
+    return normal_scores(longer, longer)
+
+
+def standardised(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
+    """Mean 0 and deviation 1, in double precision first: single precision may not tell a column's numbers apart."""
+    columns = rows.astype(np.float64)
+    columns -= columns.mean(axis=0)
+    deviation = columns.std(axis=0)
+    return (columns / np.where((deviation > 0) & (np.ptp(rows, axis=0) > 0), deviation, np.inf)).astype(np.float32)
+
+
 def independent_directions(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n k"]:
     """The rows in directions that are as far from Gaussian as can be (FastICA, all directions at once, tanh).
 
