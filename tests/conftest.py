@@ -1,13 +1,21 @@
-"""Every test runs with the package's shapes and types checked at run time."""
+"""Every test runs with the package's shapes and types checked at run time, and finds what was compiled before."""
 
 import os
+from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("NPROC", "1")  # two workers on two cores: one thread each
 
+import jax
 from jaxtyping import install_import_hook
 
 install_import_hook("beliefscope", "beartype.beartype")
+
+# Compiling is most of the time of the tests: what one process compiles, the others find, and so does the next call.
+# Programs are found by all that goes into them, so that a change in the package or in JAX compiles anew.
+jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "xla"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 def pytest_addoption(parser):
