@@ -4,7 +4,9 @@ import os
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ.setdefault("NPROC", "1")  # two workers on two cores: one thread each
+# Two workers on two cores: one thread each. NumPy's would wait for each other most of the time.
+os.environ.setdefault("NPROC", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import jax
 from jaxtyping import install_import_hook
