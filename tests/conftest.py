@@ -9,6 +9,7 @@ os.environ.setdefault("NPROC", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import jax
+import pytest
 from jaxtyping import install_import_hook
 
 install_import_hook("beliefscope", "beartype.beartype")
@@ -23,3 +24,12 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 def pytest_addoption(parser):
     parser.addoption("--kills", type=int, default=4, help="how often the study of the kill test is killed")
     parser.addoption("--kill-seed", type=int, default=0, help="which moments it draws")
+
+
+@pytest.fixture(scope="module")
+def quickly_compiled():
+    """For modules that compile much and compute little, and where it is the same however hard the compiler tries."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+    jax.clear_caches()  # the modules behind compile as users do
