@@ -66,7 +66,7 @@ CASES = {
     "play(key, Still(), TMaze(2), num_episodes=2.0)": "number of episodes is a whole number of at least 1, but got 2.0",
     "mutual_information(rows * jax.numpy.nan, rows)": "every number in memory is finite, but got '4000 NaN or infinite",
     "mutual_information(rows, rows[:5])": "memory and belief need the same number of samples, one pair a row, but got",
-    "mutual_information(rows[:999], rows[:999])": "the trusted estimate needs at least 1000 pairs, but got 999",
+    "mutual_information(rows[:999], rows[:999])": "the best bound needs at least 1000 pairs, but got 999",
     "mutual_information(rows, 'belief')": "belief is an array of real numbers that NumPy can read, but got 'str'",
     "mutual_information(rows, rows, key=0)": "a random key is made by jax.random.key, but got 0",
     "MINE('paper')": "MINE comes in the variants 'text', 'code' and 'printed', but got 'paper'",
@@ -78,6 +78,7 @@ CASES = {
 SCRIPT = """
 import json, sys
 import jax
+import numpy as np
 from beliefscope import *
 from beliefscope.agent import Cell
 from beliefscope.information import MINE, calibrate

@@ -1,5 +1,7 @@
 """What holds for every filter."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -21,6 +23,7 @@ def whole(belief):
     return belief
 
 
+@functools.cache
 def play(name):
     """Three episodes with the filter riding along and all its beliefs kept."""
     pomdp, filter = FILTERS[name]

@@ -51,6 +51,7 @@ def test_the_local_backend_does_not_import_ray():
 
 
 def test_a_worker_is_born_on_one_core_with_one_thread_for_numpy_and_its_parent_stays_as_it_was(monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)  # which the tests themselves are started with
     born, before = [], (os.sched_getaffinity(0), dict(os.environ))
     core = min(before[0])
 

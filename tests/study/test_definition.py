@@ -325,7 +325,10 @@ def test_a_name_that_is_no_line_or_too_long_for_a_folder_is_refused(name):
 
 def test_the_longest_name_fits_into_the_name_of_a_folder(tmp_path):
     study = dataclasses.replace(read("paper/tmaze-50"), name="é" * 100)
-    (tmp_path / f"{study.name}-quick-text").mkdir()
+    folders = {f"{study.name}-{scale}-{variant}" for scale in SCALES for variant in ("text", "code")}
+    for folder in folders:
+        (tmp_path / folder).mkdir()
+    assert {made.name for made in tmp_path.iterdir()} == folders  # neither cut nor spelt otherwise
 
 
 @pytest.mark.parametrize(
