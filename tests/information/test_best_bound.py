@@ -4,13 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from beliefscope.information import BestBound, Estimator, Trusted
+from beliefscope.information import BestBound, BestBoundSettings, Estimator, Trusted
 from beliefscope.information.best_bound import AT_LEAST, TOO_FEW
 from beliefscope.information.candidates import Classes, Gaussian, GaussianClasses, Regression, classes_of
 from beliefscope.information.estimator_cases import estimator_cases
 
 KEY = jax.random.key(0)
 ROWS = 2000
+ONCE = BestBound(BestBoundSettings(splits=1))
 
 
 def gaussian_pairs(bits: float, rows: int = ROWS, seed: int = 0):
@@ -21,7 +22,7 @@ def gaussian_pairs(bits: float, rows: int = ROWS, seed: int = 0):
     return x, rho * x + np.sqrt(1 - rho**2) * noise
 
 
-@pytest.mark.parametrize("bits", [1.0, 7.0])
+@pytest.mark.parametrize("bits", [1.0, pytest.param(7.0, marks=pytest.mark.slow)])
 def test_gaussian_columns(bits):
     found = BestBound().estimate(KEY, *gaussian_pairs(bits))
     assert found.bits == pytest.approx(bits, abs=max(4 * found.standard_error, 0.07 * bits))
@@ -34,14 +35,14 @@ def test_gaussian_columns(bits):
 def test_independent_columns_share_nothing():
     x, _ = gaussian_pairs(1.0)
     y = np.random.default_rng(9).normal(size=x.shape)
-    found, again = (BestBound().estimate(KEY, x, y) for _ in range(2))
+    found, again = (ONCE.estimate(KEY, x, y) for _ in range(2))
     assert abs(found.bits) < 0.02
     assert again.bits == found.bits
 
 
 def test_infinite_information_reads_at_least():
     x, _ = gaussian_pairs(1.0)
-    found = BestBound().estimate(KEY, x, x)
+    found = ONCE.estimate(KEY, x, x)
     assert found.warnings == (AT_LEAST,)
     assert found.near_ceiling
     assert found.interval is not None
