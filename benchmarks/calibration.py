@@ -313,7 +313,7 @@ it reads of 82 kinds of data, 10,000 pairs each, half of which were looked at on
 | `KSG()` | one or two columns a side, up to four bits | ties, many columns |
 | `Gaussian()` | Gaussian vectors, exactly | anything that covariances do not show |
 
-An interval holds the truth nine times in ten on these families of data; that is all that is claimed. For one's own beliefs there is
+How often an interval holds the truth on these families of data stands below; that is all that is claimed. For one's own beliefs there is
 `calibrate(belief, memory_size)`: memories of known information made from them, and what is read.
 
 ## The best bound

@@ -86,7 +86,7 @@ def checkpoint() -> None:
 
     print("A Mountain Hike's checkpoint, one process: seconds, first call and least of three others", flush=True)
     for group in (500, 125, 50):
-        walk._GROUP["gpu"] = group
+        walk._GROUP_ON_GPU = group
         jax.clear_caches()
         show(f"20,000 pairs, groups of {group}", lambda: sample(1, 20_000))
     many, few = sample(1, 20_000), sample(2, 10_000)

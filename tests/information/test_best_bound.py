@@ -81,7 +81,7 @@ def test_bad_input_is_named_in_one_sentence(x, y, sentence):
 
 @pytest.mark.slow
 def test_more_classes_than_so_few_pairs_can_teach_are_told_of():
-    """404 symbols in 1,500 rows: half of them would read much less."""
+    """A hundred symbols in 1,500 rows: half of them would read much less."""
     draw = np.random.default_rng(0)
     codes, symbols = draw.normal(size=(100, 16)), draw.integers(0, 100, size=1500)
     found = BestBound().estimate(KEY, codes[symbols] + draw.normal(size=(1500, 16)), np.eye(100)[symbols])

@@ -12,7 +12,7 @@ BELIEFS = np.eye(12)[RNG.choice(12, size=3000, p=np.arange(1, 13) / 78)]
 
 
 class Recorder:
-    """Writes down what it is asked, and reads half of a number that it is told."""
+    """Writes down what it is asked, and always reads one bit."""
 
     def __init__(self):
         self.asked = []

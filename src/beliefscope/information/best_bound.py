@@ -1,18 +1,18 @@
-"""The best combination of several critics, judged on pairs that none of them has seen.
+"""The best combination of several critics, judged on pairs that it was not fitted on.
 
 For each of three splits of the pairs, three fifths train the critics (candidates.py), one fifth chooses how much of
 each goes into T = Σ w_k T_k, and one judges it by the bound of Donsker and Varadhan,
 
     I(x; y) ≥ E_p[T] − log E_q[e^T],
 
-with every judged x against every y of the judging and choosing fifths: all shuffles there are. The bound is concave in
-the weights, so that the best ones are found. Where so few shuffled pairs make up E_q[e^T] that it is not known, the
+with every judged x against every y of the judging and choosing fifths. (Critics in closed form are fitted once more for
+that, on the choosing pairs too; no judged x or y is among them.) The bound is concave in the weights, so that the best
+ones are found. Where so few shuffled pairs make up E_q[e^T] that it is not known, the
 pairs themselves are counted among the shuffles. The number is then at most log2 of how many y each x has met, and reads
 "at least".
 
 One more fit has only half of the training pairs. What it loses says what more pairs would gain: where that is much, the
-number reads "too few pairs". The interval is made of that and of the scatter of the judged pairs; what no candidate can
-see is not in it.
+number reads "too few pairs". The interval is made of that, of the scatter of the judged pairs, and of 3 %.
 """
 
 import math

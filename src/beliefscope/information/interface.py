@@ -30,7 +30,9 @@ class Estimate:
     ceiling: float | None = None  # the most bits the method can report from these samples, where there is such a limit
     curve: Float[np.ndarray, " steps"] = field(default_factory=_no_curve)  # bits during a fit; empty where none is made
 
-    interval: tuple[float, float] | None = None  # holds the truth nine times in ten on known cases, where one is given
+    interval: tuple[float, float] | None = (
+        None  # where the truth lies, as far as known cases tell (docs/calibration.md)
+    )
 
     warnings: tuple[str, ...] = ()  # what makes the number doubtful, a few words each
 

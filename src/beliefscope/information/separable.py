@@ -107,8 +107,7 @@ def fit_separable(
         rows = jax.random.permutation(key_epoch, len(train.x))[: steps * BATCH].reshape(steps, BATCH)
         learning, _ = lax.scan(step, learning, rows)
         average = learning[2]
-        alone = jax.tree.map(lambda leaf: leaf[None], average)
-        bits = DonskerVaradhan().bits(score_all(alone, choose, jnp.asarray(1.0)))
+        bits = DonskerVaradhan().bits(score_all(average, choose))
         best = jax.tree.map(lambda new, old: jnp.where(bits > best_bits, new, old), average, best)
         return (learning, best, jnp.maximum(bits, best_bits)), bits
 
@@ -129,16 +128,14 @@ def _loss(critic: SeparableCritic, batch: Samples) -> Float[Array, ""]:
     return (rows + columns) / 2 - jnp.mean(jnp.diagonal(scores))
 
 
-def score_all(critics: SeparableCritic, samples: Samples, factor: Float[Array, ""]) -> Scores:
-    """`factor` times the mean over the critics, a leading axis; for each x the log mean e^T over all other y."""
-    x, y = jax.vmap(lambda critic: (critic.read_x(samples.x), critic.read_y(samples.y)))(critics)
-    number = len(samples.x)
+def score_all(critic: SeparableCritic, samples: Samples) -> Scores:
+    """For each x its score with its own y, and the log mean e^T over all other y."""
+    x, y, number = critic.read_x(samples.x), critic.read_y(samples.y), len(samples.x)
 
     def row(place: Int[Array, ""], x_here: Codes) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        scores = factor * jnp.mean(jax.vmap(table)(jax.tree.map(lambda leaf: leaf[:, None], x_here), y), axis=0)[0]
+        scores = table(jax.tree.map(lambda leaf: leaf[None], x_here), y)[0]
         others = jnp.where(jnp.arange(number) == place, -jnp.inf, scores)
         return scores[place], jax.nn.logsumexp(others) - np.log(number - 1)
 
-    by_row = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), x)
-    joint, product = lax.map(lambda at: row(*at), (jnp.arange(number), by_row), batch_size=min(_ROWS, number))
+    joint, product = lax.map(lambda at: row(*at), (jnp.arange(number), x), batch_size=min(_ROWS, number))
     return Scores(joint, product[None])

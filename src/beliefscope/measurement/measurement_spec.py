@@ -1,13 +1,14 @@
 """What is measured of a trained run, and how. Its identity is that of its canonical JSON, as for a training."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import sys
 from typing import Any, Literal
 
 from beliefscope.errors import is_real, is_whole, require
-from beliefscope.information import MINE, AtomsBound, BestBound, Estimator
+from beliefscope.information import MINE, AtomsBound, BestBound, Estimator, Trusted
 
 SCHEMA = 2
 EstimatorName = Literal["mine", "mine-authors", "sufficiency", "atoms", "best-bound", "trusted", "text", "code"]
@@ -27,9 +28,15 @@ _VARIANTS: dict[str, Literal["text", "code"]] = {"mine": "text", "mine-authors":
 def asked_estimator(given: str) -> str:
     """The name of an estimator that somebody asks for, also by an older one."""
     if given == OLDER:
-        print("the estimator 'trusted' is now 'best-bound', which is measured in its place", file=sys.stderr)
+        _say_once("the estimator 'trusted' is now 'best-bound', which is measured in its place")
         return "best-bound"
     return estimator_name(given)
+
+
+@functools.cache
+def _say_once(sentence: str) -> None:
+    """A study asks once for each of its runs."""
+    print(sentence, file=sys.stderr)
 
 
 def estimator_name(given: str) -> str:
@@ -93,7 +100,9 @@ class MeasurementSpec:
 
     def build(self) -> Estimator:
         """What estimates bits; 'sufficiency' does not."""
-        if self.estimator in ("best-bound", OLDER):
+        if self.estimator == OLDER:
+            return Trusted()
+        if self.estimator == "best-bound":
             return BestBound()
         if self.estimator == "atoms":
             return AtomsBound()

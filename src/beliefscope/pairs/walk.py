@@ -16,7 +16,7 @@ from beliefscope.belief import Filter
 from beliefscope.pomdp import POMDP
 from beliefscope.pomdp.interface import NO_ACTION
 
-_GROUP = {"cpu": 50, "gpu": 125}  # episodes of a chunk that are filtered together
+_GROUP, _GROUP_ON_GPU = 50, 125  # episodes of a chunk that are filtered together
 
 
 def beliefs_at(
@@ -28,7 +28,7 @@ def beliefs_at(
 ) -> PyTree:
     """b_t of each episode at its own t; no step up to there ended the episode."""
     # Groups of episodes that stop at similar times: about half the steps.
-    order, number, group = jnp.argsort(times), len(times), _GROUP[jax.default_backend()]
+    order, number, group = jnp.argsort(times), len(times), _GROUP if jax.default_backend() == "cpu" else _GROUP_ON_GPU
     padded = order[jnp.minimum(jnp.arange(-(-number // group) * group), number - 1)].reshape(-1, group)
     rows = jax.tree.map(lambda leaf: leaf[padded], (keys, observations, actions, times))
     groups = lax.map(lambda some: _walk_together(some[0], filter, *some[1:]), rows)

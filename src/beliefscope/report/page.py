@@ -103,6 +103,8 @@ def what_is_missing(results: Results) -> list[str]:
 _SIGNS = {
     "failed fit": "are of fits that failed (charts mark them)",
     "not converged": "had not converged",
+    "at least": "are lower bounds, since more cannot be told from so many pairs",
+    "too few pairs": "would read more with more pairs",
     "near the ceiling": "are near the most that the method can report",
     "above H(b)": "are above H(b), which cannot be",
     "below a decoder's bound": "are below what a decoder proves",
