@@ -2,16 +2,20 @@
 PYTHON ?= python3
 WORKERS ?= 2
 MINUTES ?= 60
+KILLS ?= 1000000
+INPUTS ?= 1000000
 READY := .venv/.ready
 
-.PHONY: help demo test test-slow faults lint benchmark clean
+.PHONY: help demo test test-slow faults fuzz lint benchmark clean
 
 help:
 	@echo "make demo       train agents in a small T-Maze and write the report: minutes"
 	@echo "make test       lint, types and all tests but the slow ones"
 	@echo "make test-slow  the slow tests"
-	@echo "make faults     an hour of faults against small studies (MINUTES=60)"
+	@echo "make faults     an hour of faults against small studies (MINUTES=60, or KILLS=1000)"
+	@echo "make fuzz       a million odd inputs for all readers (INPUTS=1000000)"
 	@echo "make benchmark  how fast episodes and beliefs are computed here (training: see benchmarks/training.py)"
+	@echo "make .venv      the virtual environment alone, with beliefscope and what its tests need"
 	@echo "make clean      remove .venv"
 
 demo: $(READY)
@@ -27,7 +31,10 @@ test-slow: $(READY)
 	.venv/bin/python -m pytest tests/study/test_ray.py
 
 faults: $(READY)
-	.venv/bin/python tests/study/fault_suite.py --minutes $(MINUTES)
+	.venv/bin/python tests/study/fault_suite.py --minutes $(MINUTES) --faults $(KILLS)
+
+fuzz: $(READY)
+	.venv/bin/python tests/fuzz/run.py --inputs $(INPUTS)
 
 lint: $(READY)
 	.venv/bin/ruff check .
@@ -39,6 +46,8 @@ benchmark: $(READY)
 
 clean:
 	rm -rf .venv
+
+.venv: $(READY)
 
 # The marker is written last, so that an interrupted installation is taken up again.
 $(READY): pyproject.toml constraints.txt

@@ -34,7 +34,7 @@ from beliefscope.information import (
 )
 from beliefscope.information.best_bound import AT_LEAST, TOO_FEW, BestBound
 from beliefscope.information.estimator_cases import EstimatorCase, estimator_cases
-from beliefscope.storage import write_atomic
+from beliefscope.store import write_atomic
 
 N = 10_000
 SEEDS = 5
@@ -121,10 +121,10 @@ def bar(row: dict) -> float | None:
 
 
 def best_bound(options: argparse.Namespace) -> None:
-    """One half of the cases after the other, a seed each; the frozen half only where it is asked for."""
+    """A seed of each case; the frozen ones, first, only where they are asked for."""
     done = json.loads(options.file.read_text()) if options.file.exists() else []
     there = {row["case"] for row in done}
-    for half in [False] + [True] * options.frozen:
+    for half in [True] * options.frozen + [False]:
         for case in estimator_cases(frozen=half).values():
             if case.name not in there and options.cases in case.name:
                 done.append(judge(case))
@@ -191,6 +191,7 @@ def picture(options: argparse.Namespace) -> None:
     for axis, family in zip(axes.flat, families, strict=False):
         some = [row for row in rows if row["family"] == family]
         most = max(1.0, *(max(row["truth"], row["bits"]) for row in some)) * 1.05
+        least = min(-0.03 * most, *(row["bits"] - 0.03 * most for row in some))
         axis.plot([0, most], [0, most], color="#bbbbbb", linewidth=1, zorder=0)
         for row in some:
             low, high = row["interval"]
@@ -198,9 +199,7 @@ def picture(options: argparse.Namespace) -> None:
             colour = "#c44e00" if row["warnings"] else "#1f6fb2"
             face = colour if row["frozen"] else "white"
             axis.errorbar(row["truth"], row["bits"], yerr=np.abs(ends), fmt="o", color=colour, mfc=face, ms=5, lw=1)
-        axis.set(
-            title=family, xlabel="true bits", ylabel="read bits", xlim=(-0.03 * most, most), ylim=(-0.03 * most, most)
-        )
+        axis.set(title=family, xlabel="true bits", ylabel="read bits", xlim=(-0.03 * most, most), ylim=(least, most))
         axis.spines[["top", "right"]].set_visible(False)
     for axis in axes.flat[len(families) :]:
         axis.axis("off")
@@ -221,7 +220,7 @@ def page(options: argparse.Namespace) -> None:
 def best_bound_page(rows: list[dict]) -> None:
     for half in (True, False):
         some = [row for row in rows if row["frozen"] == half]
-        print(f"\n### {'The frozen half' if half else 'The half it was built on'}\n")
+        print(f"\n### {'Frozen cases' if half else 'Cases it was built on'}\n")
         print("\n".join(bars(some)))
         print("\n| case | truth | reference | best bound | interval | |\n|---|---|---|---|---|---|")
         print("\n".join(map(best_bound_row, some)))
@@ -239,9 +238,9 @@ def bars(rows: list[dict]) -> list[str]:
     nothing = max((abs(row["bits"]) for row in finite if row["truth"] == 0), default=0.0)
     flagged = sum(verdict(row) == "flagged" for row in infinite)
     return [
-        f"- within 0.1 bits or 7 % of the truth: {near} of the {len(able)} cases where the reference is;",
+        f"- within 0.1 bits or 7 % of the truth: {near} of the {len(able)} cases where the reference is within it too;",
         f"- the interval holds the truth in {sum(map(holds, finite))} of {len(finite)} finite cases;",
-        f"- the median width of those intervals that end is {np.median([width for width, _ in closed]):.2f} bits;",
+        f"- the median width of the bounded intervals is {np.median([width for width, _ in closed]):.2f} bits;",
         f"  {slim} of {len(closed)} are at most 0.3 bits or 10 % wide;",
         f"- more than 3 % and two standard errors too high: {high};",
         f"- independent data: {nothing:.3f} bits at most;",
@@ -268,9 +267,11 @@ def others_page(rows: list[dict]) -> None:
         cells = [cell(row) for name in names for row in [find(rows, case.name, name)]]
         print(f"| {case.name}{' (frozen)' if case.frozen else ''} | {case.bits:.2f} | " + " | ".join(cells) + " |")
     missed = [row for row in rows if "mean" in row and (limit := bar(row)) is not None and off(row) > limit]
-    print(f"\n{sum(bar(row) is not None and 'mean' in row for row in rows)} numbers have a bar; {len(missed)} miss it.")
+    print(
+        f"\n{sum(bar(row) is not None and 'mean' in row for row in rows)} numbers have a target; {len(missed)} miss it."
+    )
     for row in missed:
-        print(f"- {describe(row)}: off by {off(row):.2f}, the bar is {bar(row):.2f}.")
+        print(f"- {describe(row)}: off by {off(row):.2f}, the target is {bar(row):.2f}.")
     print("\n## Seconds for one estimate\n")
     for name in names:
         for device in sorted({row["device"] for row in rows if row["estimator"] == name and "device" in row}):
@@ -298,43 +299,48 @@ def cell(row: dict | None) -> str:
 
 HEAD = """# Calibration
 
-What the estimators say of data whose information is known. `mutual_information` uses the best bound; the picture shows what
-it reads of 82 kinds of data, 10,000 pairs each, half of which were looked at once, after its last setting was chosen.
+This page shows what the estimators read on data whose information is known. `mutual_information` uses the best bound. The
+picture shows what the best bound reads on known cases, 10,000 pairs each. The frozen cases were fixed first and looked at
+once, after the last setting was chosen.
 
 ![Truth against estimate, with intervals](best-bound.png)
 
 | estimator | can | cannot |
 |---|---|---|
-| `BestBound()` | any two arrays, and sets of particles; up to about 10 bits from 10,000 pairs; says "at least" and "too few pairs" | relations that none of its critics has the form of, such as spirals in many columns |
+| `BestBound()` | any two arrays, and sets of particles; up to about 12 bits from 10,000 pairs; says "at least" and "too few pairs" | relations that none of its critics can represent, such as spirals in many columns |
 | `AtomsBound()` | beliefs that recur; proves its bits | beliefs that seldom recur |
 | `sufficiency()` | what decoders read of the state, as a share; compares across environments | bits of the belief |
 | `MINE()` | the paper's number | high information or many columns: low by bits; single fits fail |
-| `NWJ()`, `SMILE()`, `InfoNCE()` | the paper's critic with other bounds | NWJ scatters, SMILE is no bound, InfoNCE ends at 7 bits |
-| `KSG()` | one or two columns a side, up to four bits | ties, many columns |
+| `NWJ()`, `SMILE()`, `InfoNCE()` | the paper's critic with other bounds | NWJ scatters, SMILE is not a bound, InfoNCE cannot exceed 7 bits |
+| `KSG()` | one or two columns on each side, up to four bits | ties, many columns |
 | `Gaussian()` | Gaussian vectors, exactly | anything that covariances do not show |
 
-How often an interval holds the truth on these families of data stands below; that is all that is claimed. For one's own beliefs there is
-`calibrate(belief, memory_size)`: memories of known information made from them, and what is read.
+The sections below state how often an interval holds the truth on these families of data. Nothing is claimed beyond them.
+For your own beliefs, use `calibrate(belief, memory_size)`: it makes memories of known information from these beliefs and
+shows what the estimator reads.
 
 ## The best bound
 
-Each case has a reference: a model of the data's own family, fitted on 8,000 pairs and valued on the other 2,000. Where even that is more than 0.1 bits and 7 %
-off, the number cannot be had from so many pairs, and the best bound has to be within 7 % of the reference and say "too few pairs".
-`python benchmarks/calibration.py best-bound docs/best-bound.json --frozen` measured it."""  # noqa: E501
+Each case has a reference: a model of the data's own family, fitted on 8,000 pairs and evaluated on the other 2,000. If
+even the reference is off by more than 0.1 bits and 7 %, this number of pairs is not enough. Then the best bound must be
+within 7 % of the reference and say "too few pairs".
+`python benchmarks/calibration.py best-bound docs/best-bound.json --frozen` measured the cases."""  # noqa: E501
 
 OTHERS = """
 ## The other estimators
 
-The mean over five seeds ± their standard deviation, in bits, from N = 10,000 pairs (the neural ones train on 10,000 more). A mean that
-differs from the truth by more than the deviation is biased, and no number of seeds will mend it.
+The table gives the mean over five seeds ± their standard deviation, in bits, from N = 10,000 pairs. The neural
+estimators train on 10,000 more. A mean that differs from the truth by more than the deviation is biased, and more seeds
+do not remove the bias.
 
-- **MINE** is the paper's estimator with weights chosen on held-out pairs and bits on fresh pairs; **MINE, code** has 100 epochs instead of 200.
-  Biased downwards where the information or the dimension is high. It scatters because its bits come from a single shuffle.
-- **MINE, printed** is the algorithm as printed: bits of the last weights on the pairs that trained them. Biased upwards where a critic
-  can learn the pairs by heart; it is here as a warning.
+- **MINE** is the paper's estimator with weights chosen on held-out pairs and bits on fresh pairs; **MINE, code** has
+  100 epochs instead of 200. Both are biased downwards where the information or the dimension is high. They scatter
+  because their bits come from a single shuffle.
+- **MINE, printed** is the algorithm as printed: the last weights are evaluated on the pairs that trained them. It is
+  biased upwards where a critic can memorise the pairs. It is shown as a warning.
 
-Where a bar was set and is missed, the number is bold.
-"""  # noqa: E501
+A number that misses its target is bold.
+"""
 
 
 def main() -> None:

@@ -2,6 +2,8 @@
 
     python benchmarks/gpu.py kernel              bits of sets by the fused kernels and by XLA, 100 seeds
     python benchmarks/gpu.py checkpoint          the parts of a Mountain Hike's checkpoint, in one process
+    python benchmarks/gpu.py best-bound          the best bound where beliefs recur and where they do not, by step;
+        [--rows N]                               of fewer pairs than 10,000, to see that everything runs
     python benchmarks/gpu.py study NAME DIR      a study at full scale, as `beliefscope run` does it,
         [--only TEXT ...] [--seconds S]          stopped after S seconds; the same command goes on with it
 
@@ -28,9 +30,8 @@ def bits_of_sets(*, fused: bool) -> list[float]:
 
     from beliefscope.information import set_kernel
     from beliefscope.information.bounds import DonskerVaradhan
-    from beliefscope.information.fit import FitSettings
     from beliefscope.information.known_cases import known_cases
-    from beliefscope.information.neural import NeuralEstimator
+    from beliefscope.information.neural import FitSettings, NeuralEstimator
 
     if not fused:
         set_kernel.fits = lambda wide, wider: False
@@ -72,8 +73,9 @@ def checkpoint() -> None:
     from beliefscope.agent.cells import GRU
     from beliefscope.belief import filter_of_paper
     from beliefscope.information import MINE, decode, sufficiency
-    from beliefscope.information.grid import binned, coarser
-    from beliefscope.pairs import sample_pairs, walk
+    from beliefscope.information.probe import binned, coarser
+    from beliefscope.measurement import sample as sampling
+    from beliefscope.measurement import sample_pairs
     from beliefscope.pomdp import MountainHike
 
     hike = MountainHike()
@@ -86,7 +88,7 @@ def checkpoint() -> None:
 
     print("A Mountain Hike's checkpoint, one process: seconds, first call and least of three others", flush=True)
     for group in (500, 125, 50):
-        walk._GROUP_ON_GPU = group
+        sampling._GROUP_ON_GPU = group
         jax.clear_caches()
         show(f"20,000 pairs, groups of {group}", lambda: sample(1, 20_000))
     many, few = sample(1, 20_000), sample(2, 10_000)
@@ -98,6 +100,57 @@ def checkpoint() -> None:
     show("of that, particles in cells", lambda: coarser(binned(particles)))
     show("decoder, linear", lambda: decode(jax.random.key(0), many.memory, many.belief, probe="linear"))
     show("decoder, MLP", lambda: decode(jax.random.key(0), many.memory, many.belief, probe="MLP"))
+
+
+MEMORY, BELIEF = 64, 106  # two GRU layers of 32 units, the states of a T-Maze of L = 50
+
+
+def best_bound(rows: int) -> None:
+    import jax
+    import numpy as np
+
+    from beliefscope.information import BestBound
+
+    draw = np.random.default_rng(0)
+    atoms = draw.integers(0, BELIEF, size=rows)
+    x, y = (draw.normal(size=(rows, size)).astype(np.float32) for size in (MEMORY, BELIEF))
+    y[:, :2] += x[:, :2]
+    codes = draw.normal(size=(BELIEF, MEMORY))[atoms] + 0.7 * draw.normal(size=(rows, MEMORY))
+    cases = {
+        "beliefs that recur": (codes.astype(np.float32), np.eye(BELIEF, dtype=np.float32)[atoms]),
+        "beliefs that do not": (x, y),
+    }
+    print(f"The best bound of {rows} pairs of {MEMORY} and {BELIEF} columns on {jax.devices()[0].device_kind}: seconds")
+    for name, pair in cases.items():
+        print(f"{name}: first call, and least of three others", flush=True)
+        show("whole", lambda pair=pair: BestBound().estimate(jax.random.key(0), *pair))
+        for step, seconds in least(lambda pair=pair: steps_of_best_bound(*pair)).items():
+            print(f"    {step:<44}{seconds:>8.3f}", flush=True)
+
+
+def steps_of_best_bound(x, y) -> dict[str, float]:
+    """The seconds of each step, in a call that waits for the device after each, so that nothing overlaps."""
+    import jax
+    import jax.numpy as jnp
+
+    from beliefscope.information import BestBound
+
+    began, names, times = time.perf_counter(), ["columns, ranks, directions"], []
+
+    def watch(step: str) -> None:
+        jax.block_until_ready(jnp.zeros(()) + 1)  # a device does one thing after the other
+        times.append(time.perf_counter() - began)
+        names.append(step)
+
+    BestBound().estimate(jax.random.key(0), x, y, watch=watch)
+    ends = [*times, time.perf_counter() - began]
+    return {name: end - start for name, start, end in zip(names, [0, *times], ends, strict=True)}
+
+
+def least(program: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """Of three calls."""
+    found = [program() for _ in range(3)]
+    return {name: min(each[name] for each in found) for name in found[0]}
 
 
 def show(name: str, program: Callable[[], object]) -> None:
@@ -149,15 +202,18 @@ def run_study(name: str, folder: Path, only: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("kernel", "checkpoint", "study", "bits-of-sets", "run-study"))
+    parser.add_argument("part", choices=("kernel", "checkpoint", "best-bound", "study", "bits-of-sets", "run-study"))
     parser.add_argument("name", nargs="?")
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--fused", action="store_true")
+    parser.add_argument("--rows", type=int, default=10_000, help="of best-bound")
     given = parser.parse_args()
     if given.part == "bits-of-sets":
         print(json.dumps(bits_of_sets(fused=given.fused)))
+    elif given.part == "best-bound":
+        best_bound(given.rows)
     elif given.part == "study":
         study(given.name, given.folder, given.only, given.seconds)
     elif given.part == "run-study":

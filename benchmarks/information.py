@@ -29,9 +29,8 @@ from beliefscope.agent.cells import GRU
 from beliefscope.belief import ExactFilter, Filter, filter_of_paper
 from beliefscope.information import AtomsBound, sufficiency
 from beliefscope.information.bounds import DonskerVaradhan
-from beliefscope.information.fit import FitSettings
-from beliefscope.information.neural import NeuralEstimator
-from beliefscope.pairs import sample_pairs
+from beliefscope.information.neural import FitSettings, NeuralEstimator
+from beliefscope.measurement import sample_pairs
 from beliefscope.pomdp import POMDP, MountainHike, TMaze
 
 MEMORY, BELIEF = 64, 106  # two GRU layers of 32 units, the states of a T-Maze of L = 50

@@ -13,8 +13,8 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from beliefscope.paper import ENVIRONMENTS
 from beliefscope.report.page import page
-from beliefscope.report.printed import ENVIRONMENTS
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "report"))
 from made_up import made_traces, made_up  # pyright: ignore[reportMissingImports]

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 from beliefscope import StudyFolder, read_study, run_study
-from beliefscope.storage import write_atomic, write_lines, write_record
-from beliefscope.study.folder import count_states
+from beliefscope.store import write_atomic, write_lines, write_record
+from beliefscope.store.study_folder import count_states
 
 WORKERS = """
 cells = ["GRU", "BRC"]
@@ -77,7 +77,7 @@ def pieces(folder: Path) -> None:
     seeds = ", ".join(map(str, range(100)))
     stored = StudyFolder(folder / "out")
     study = defined(folder, PIECES.format(seeds=seeds))
-    stored.prepare(study)
+    stored.prepare(study.describe())
     for spec, run in zip(study.runs, stored.runs, strict=True):
         at = stored.path / "runs" / run.id
         write_lines(at / "metrics.jsonl", [{"episode": episode, "return": 0.1} for episode in range(0, 1000, 10)])

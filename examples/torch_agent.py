@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from beliefscope import ExactFilter, TMaze, mutual_information
 from beliefscope.information import discrete_entropy
-from beliefscope.pairs import pairs_from_trajectories, play
+from beliefscope.measurement import pairs_from_trajectories, play
 from beliefscope.pomdp import NO_ACTION
 from beliefscope.pomdp.t_maze import DOWN, RIGHT, SEES_CORRIDOR, SEES_DOWN, SEES_JUNCTION, SEES_UP, UP
 

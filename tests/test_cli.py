@@ -1,18 +1,24 @@
 """The command line on wrong input: one sentence on standard error, exit status 2, no trace, nothing written."""
 
+import re
 import subprocess
 import sys
+import time
+from typing import Any, cast
 
 import pytest
 
-from beliefscope import RunFolder, TMaze, TrainingSpec
+import beliefscope
+from beliefscope import DRQN, RunFolder, TMaze, TrainingSpec
 from beliefscope.cli import main
+from beliefscope.cli.words import understood
+from beliefscope.log_lines import LogLines
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("train t-maze --length 0", "a T-Maze's length is a whole number of at least 1, but got 0"),
+        ("train t-maze --length 0", "a T-Maze's length is a whole number of at least 1 and at most 1000000, but got 0"),
         ("train t-maze --stochasticity 1.5", "λ lies in [0, 1], but got 1.5"),
         ("train t-maze --stochasticity 1", "needs a stochasticity λ below 1, but got 1.0; the paper uses 0 and 0.3"),
         (
@@ -23,7 +29,7 @@ from beliefscope.cli import main
             "train t-maze --exploration-rate 2",
             "exploration_rate is a finite number of at least 0 and at most 1, but got 2.0",
         ),
-        ("train t-maze --seeds 1 1", "no run is asked for twice, but got [1, 1]; give each agent its own seed"),
+        ("train t-maze --seeds 1 1", "each run is given once, but got [1, 1]; give each agent its own seed"),
         ("train t-maze --seeds -3", "a seed is a whole number from 0 to 4294967295, but got -3"),
         ("train t-maze --seeds", "--seeds takes at least one whole number, but got 'none'"),
         ("train t-maze --irrelevant -1", "--irrelevant is a whole number of at least 0, but got -1"),
@@ -62,7 +68,7 @@ def test_a_run_without_networks_or_under_another_name_gets_one_sentence(tmp_path
     spec = TrainingSpec(pomdp=TMaze(3))
     RunFolder(tmp_path, spec).open()
     assert main(["measure", str(tmp_path / "runs" / spec.id)]) == 2
-    assert "measured are networks that are stored" in capsys.readouterr().err
+    assert "only stored networks can be measured" in capsys.readouterr().err
     renamed = (tmp_path / "runs" / spec.id).rename(tmp_path / "runs" / "mine")
     assert main(["measure", str(renamed)]) == 2
     assert f"is named runs/{spec.id}" in capsys.readouterr().err
@@ -102,7 +108,7 @@ def test_help_teaches(arguments, capsys):
 
 
 def test_an_interruption_says_how_to_go_on(tmp_path, capsys, monkeypatch):
-    def interrupt(specs, folder):
+    def interrupt(specs, folder, **given):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("beliefscope.cli.train.train", interrupt)
@@ -125,3 +131,52 @@ with _ended_by_interrupts():
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+
+
+def test_the_version_is_told_without_loading_anything(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"beliefscope {beliefscope.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("train t-maze --cell gru --seeds 0,1,2", "train t-maze --cell GRU --seeds 0 1 2"),
+        ("train --cell=nbrc --seeds=0,1 2 --out a,b", "train --cell NBRC --seeds 0 1 2 --out a,b"),
+        ("measure runs/a,b --episodes 0,100", "measure runs/a,b --episodes 0 100"),
+        ("report a,b", "report a,b"),
+    ],
+)
+def test_cells_in_small_letters_and_lists_with_commas_are_understood(given, words):
+    assert understood(given.split()) == words.split()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_shells_complete_the_options_of_every_command(shell, capsys):
+    with pytest.raises(SystemExit) as ending:
+        main(["--tyro-print-completion", shell])
+    assert ending.value.code in (0, None)
+    script = capsys.readouterr().out
+    for option in ("--num-episodes", "--lengthen", "--estimator", "--keep-ends", "--scale", "NBRC"):
+        assert option in script
+
+
+def test_a_shell_of_python_completes_public_names_before_they_are_used():
+    code = "import beliefscope; names = dir(beliefscope); assert {*beliefscope.__all__, '__version__'} <= {*names}"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_another_name_of_a_setting_gets_a_sentence_that_names_it():
+    for wrong, right in {"lr": "write learning_rate=…", "lerning_rate": "perhaps 'learning_rate' is meant"}.items():
+        with pytest.raises(TypeError, match=re.escape(f"but got {wrong!r}; {right}")):
+            DRQN(**cast(Any, {wrong: 1e-3}))
+
+
+def test_where_no_terminal_shows_a_bar_there_are_lines(capsys):
+    with LogLines(lambda: "training: 3 of 10 episodes", wanted=True, period=0.05):
+        time.sleep(0.3)
+    said = capsys.readouterr().err
+    assert said.startswith("training: 3 of 10 episodes, 0 s so far\n")
+    with LogLines(lambda: "never", wanted=False, period=0.05):
+        time.sleep(0.2)
+    assert "never" not in capsys.readouterr().err

@@ -1,20 +1,22 @@
 """beliefscope: does my agent's memory encode the belief?
 
 `beliefscope.pomdp` holds the environments, `beliefscope.belief` the filters that track what can be known in them,
-`beliefscope.agent` the recurrent agents that learn to act in them; `beliefscope.pairs` pairs their memories with
-beliefs, and `beliefscope.information` says how many bits the two share. `beliefscope.study` does all of it for many
-runs.
+`beliefscope.agent` the recurrent agents that learn to act in them, `beliefscope.information` the estimators of mutual
+information; `beliefscope.measurement` pairs memories with beliefs and measures how many bits the two share.
+`beliefscope.study` does all of it for many runs, `beliefscope.auditing` for one agent of any framework, and
+`beliefscope.gymnasium` has the environments for agents of other libraries.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from beliefscope import gymnasium as gymnasium
     from beliefscope.agent import BRC, DRQN, GRU, LSTM, MGU, NBRC, QNetwork, RunFolder, TrainingSpec, train
+    from beliefscope.auditing import Audit, audit
     from beliefscope.belief import ExactFilter, KalmanFilter, ParticleFilter, ProductFilter, filter_of_paper, run_filter
     from beliefscope.information import calibrate, mutual_information, sufficiency
-    from beliefscope.measurement import MeasurementSpec, measure
-    from beliefscope.pairs import pairs_from_trajectories, play, sample_pairs
+    from beliefscope.measurement import measure, pairs_from_trajectories, play, sample_pairs
     from beliefscope.pomdp import (
         POMDP,
         Irrelevant,
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
         write_pomdp,
     )
     from beliefscope.report import write_report
-    from beliefscope.study import Measurement, RunSpec, Study, StudyFolder, read_study, run_study
+    from beliefscope.store import MeasurementSpec, StudyFolder
+    from beliefscope.study import Measurement, RunSpec, Study, read_study, run_study
 
 __all__ = [
     "BRC",
@@ -40,6 +43,7 @@ __all__ = [
     "MGU",
     "NBRC",
     "POMDP",
+    "Audit",
     "ExactFilter",
     "Irrelevant",
     "KalmanFilter",
@@ -57,6 +61,7 @@ __all__ = [
     "TMaze",
     "TabularPOMDP",
     "TrainingSpec",
+    "audit",
     "calibrate",
     "check_pomdp",
     "classic",
@@ -78,14 +83,43 @@ __all__ = [
     "write_report",
 ]
 __version__ = "0.1.0"
-_ROOMS = ("pomdp", "belief", "agent", "pairs", "information", "measurement", "study", "report")
+# Where each public name is defined. A name is imported from there alone, so that reading a description needs no JAX.
+_PACKAGES = {
+    "pomdp": (
+        "POMDP",
+        "Irrelevant",
+        "MountainHike",
+        "RandomPolicy",
+        "TMaze",
+        "TabularPOMDP",
+        "check_pomdp",
+        "classic",
+        "maximal_return",
+        "read_pomdp",
+        "rollout",
+        "write_pomdp",
+    ),
+    "belief": ("ExactFilter", "KalmanFilter", "ParticleFilter", "ProductFilter", "filter_of_paper", "run_filter"),
+    "agent": ("BRC", "DRQN", "GRU", "LSTM", "MGU", "NBRC", "QNetwork", "RunFolder", "TrainingSpec", "train"),
+    "information": ("calibrate", "mutual_information", "sufficiency"),
+    "store": ("MeasurementSpec", "StudyFolder"),
+    "measurement": ("measure", "pairs_from_trajectories", "play", "sample_pairs"),
+    "study": ("Measurement", "RunSpec", "Study", "read_study", "run_study"),
+    "report": ("write_report",),
+    "auditing": ("Audit", "audit"),
+}
+
+
+def __dir__() -> list[str]:
+    """All public names, so that a shell completes them before they are first used."""
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:
-    """What is in `__all__`, from the room that has it: `import beliefscope` alone takes no time."""
-    if name in __all__:
-        for room in _ROOMS:
-            found = importlib.import_module(f"beliefscope.{room}")
-            if hasattr(found, name):
-                return getattr(found, name)
+    """A name of `__all__`, from the package that defines it: `import beliefscope` alone takes no time."""
+    if name == "gymnasium":  # a module that needs Gymnasium, and for that reason not in `__all__`
+        return importlib.import_module("beliefscope.gymnasium")
+    for package, names in _PACKAGES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"beliefscope.{package}"), name)
     raise AttributeError(f"module 'beliefscope' has no attribute {name!r}")

@@ -1,5 +1,7 @@
 """One sentence for bad input: the rule, the value received, what to do next."""
 
+import difflib
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,3 +20,10 @@ def is_whole(value: Any) -> bool:
 def is_real(value: Any) -> bool:
     """Is this a real number (a bool is not)?"""
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def nearest(word: object, choices: Iterable[str], *, otherwise: str) -> str:
+    """Advice for a misspelt word."""
+    lower = {choice.lower(): choice for choice in choices}
+    found = difflib.get_close_matches(str(word).lower(), lower, n=1)
+    return f"perhaps {lower[found[0]]!r} is meant" if found else otherwise

@@ -92,3 +92,8 @@ _UNROLLED = define_prng_impl(
     name="unrolled_threefry2x32",
     tag="unrolled",
 )
+
+
+def generator(key: PRNGKeyArray) -> np.random.Generator:
+    """The same generator for the same key, as good as independent for different keys."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))

@@ -28,15 +28,24 @@ def test_what_was_written_is_read_back(name, tmp_path):
     assert read_spec(stored(tmp_path, spec)).canonical_json() == spec.canonical_json()
 
 
-def test_a_pomdp_file_is_asked_for_and_checked(tmp_path):
+def test_a_pomdp_file_is_stored_with_its_run_and_checked(tmp_path):
     file, other = tmp_path / "tiger.pomdp", tmp_path / "baby.pomdp"
     write_pomdp(classic("tiger"), file)
     write_pomdp(classic("crying-baby"), other)
     path = stored(tmp_path, TrainingSpec(pomdp=read_pomdp(file, horizon=20)))
+    file.unlink()
+    assert read_spec(path).pomdp.horizon == 20
+    with pytest.raises(ValueError, match=r"pass the right \.pomdp file by --file"):
+        read_spec(path, file=other)
+    kept = path / "pomdp.pomdp"
+    kept.write_text(kept.read_text().replace("0.95", "0.90"))
+    with pytest.raises(ValueError, match=r"pass the right \.pomdp file by --file"):
+        read_spec(path)
+    kept.unlink()  # as in folders of older versions
+    with pytest.raises(ValueError, match=r"pass the right \.pomdp file by --file"):
+        read_spec(path)
+    write_pomdp(classic("tiger"), file)
     assert read_spec(path, file=file).pomdp.horizon == 20
-    for wrong in (None, other):
-        with pytest.raises(ValueError, match=r"pass --file for a \.pomdp file"):
-            read_spec(path, file=wrong)
 
 
 def test_folders_that_hold_no_run_and_damaged_descriptions_get_one_sentence(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from beliefscope.agent import DRQN, RunFolder, TrainingSpec, train
 from beliefscope.cli import main
 from beliefscope.pomdp import TMaze
-from beliefscope.storage import Busy, Damaged, lock, save_tree, write_atomic
+from beliefscope.store import Busy, Damaged, lock, save_tree, write_atomic
 
 LEARNER = DRQN(hidden_size=8, buffer_capacity=64, num_episodes=20, checkpoint_period=10, evaluation_episodes=5)
 SPECS = [TrainingSpec(pomdp=TMaze(3), learner=LEARNER, seed=seed) for seed in (0, 7)]
@@ -103,7 +103,7 @@ def test_a_run_broken_off_between_its_files_ends_bit_identical(finished, tmp_pat
             raise KeyboardInterrupt
         write_atomic(path, content)
 
-    train_broken_off(tmp_path, monkeypatch, "beliefscope.storage.arrays.write_atomic", break_off)
+    train_broken_off(tmp_path, monkeypatch, "beliefscope.store.arrays.write_atomic", break_off)
     assert RunFolder(tmp_path, SPECS[0]).metrics()[-1]["episode"] == 10
     for run, whole in zip(train(SPECS, tmp_path), finished, strict=True):
         assert stored(run) == stored(whole)
@@ -152,12 +152,12 @@ def test_a_damaged_line_of_metrics_is_not_read(finished, tmp_path):
     run = RunFolder(tmp_path, SPECS[0])
     lines = (finished[0].path / "metrics.jsonl").read_bytes()
     write_atomic(run.path / "metrics.jsonl", lines.replace(b'"length": ', b'"length": 1'))
-    with pytest.raises(Damaged, match=r"metrics.jsonl is to be read .* checksum does not fit"):
+    with pytest.raises(Damaged, match=r"metrics.jsonl is damaged: .* checksum does not match"):
         run.metrics()
 
 
 def test_a_network_that_was_not_stored_is_refused_with_the_list_of_those_that_were(finished):
-    with pytest.raises(ValueError, match=r"every 10 episodes, but got 15; choose among \[0, 10, 20\]"):
+    with pytest.raises(ValueError, match=r"every 10 .*checkpoint_period.*but got 15; choose among \[0, 10, 20\]"):
         finished[0].network(15)
 
 
@@ -177,8 +177,8 @@ def test_a_run_that_another_process_trains_is_refused(tmp_path):
     ("specs", "words"),
     [
         ([], "at least one TrainingSpec"),
-        ([SPECS[0], SPECS[0]], "no run is asked for twice"),
-        ([SPECS[0], dataclasses.replace(SPECS[1], seed=0)], "no run is asked for twice"),
+        ([SPECS[0], SPECS[0]], "each run is given once"),
+        ([SPECS[0], dataclasses.replace(SPECS[1], seed=0)], "each run is given once"),
     ],
     ids=["none", "the same twice", "the same seed twice"],
 )

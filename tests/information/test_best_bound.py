@@ -3,10 +3,13 @@
 import jax
 import numpy as np
 import pytest
+from scipy.special import log_softmax
+from scipy.stats import multivariate_t
 
 from beliefscope.information import BestBound, BestBoundSettings, Estimator, Trusted
 from beliefscope.information.best_bound import AT_LEAST, TOO_FEW
-from beliefscope.information.candidates import Classes, Gaussian, GaussianClasses, Regression, classes_of
+from beliefscope.information.candidates import Gaussian, Regression, Student
+from beliefscope.information.classifiers import Classes, ClassSettings, GaussianClasses, classes_of
 from beliefscope.information.estimator_cases import estimator_cases
 
 KEY = jax.random.key(0)
@@ -30,6 +33,12 @@ def test_gaussian_columns(bits):
     assert found.interval is not None
     assert found.interval[0] < bits < found.interval[1]
     assert {"Gaussian", "Gaussian of ranks", "Gaussian of independent directions", "separable"} < set(found.candidates)
+    assert found.checks["Gaussian formula"] == pytest.approx(bits, abs=0.15)
+    assert found.checks["KSG of 2000 pairs"] == pytest.approx(bits, abs=0.05 + 0.1 * bits)
+    assert str(found).endswith(
+        f"; checks: KSG of 2000 pairs {found.checks['KSG of 2000 pairs']:.2f}, "
+        f"Gaussian formula {found.checks['Gaussian formula']:.2f}"
+    )
 
 
 def test_independent_columns_share_nothing():
@@ -155,6 +164,23 @@ def test_the_gaussian_critic_is_the_log_density_ratio():
     np.testing.assert_allclose(scores, limited, atol=0.05)
 
 
+def test_the_critic_of_heavy_tails_is_the_log_density_ratio():
+    """Of a t distribution with three degrees of freedom, as scipy has it."""
+    draw = np.random.default_rng(0)
+    shape = np.array([[1, 0.2, 0.6], [0.2, 2, -0.5], [0.6, -0.5, 1.5]])
+    rows = multivariate_t(shape=shape, df=3).rvs(100_000, random_state=draw)
+    x, y = rows[:, :2], rows[:, 2:]
+    critic = Student(x, y)
+    assert critic.freedom == 3
+    both = np.array([[*one, *other] for one in x[:6] for other in y[:6]])
+    joint, of_x, of_y = (
+        multivariate_t(shape=shape[part, part], df=3).logpdf(both[:, part])
+        for part in (slice(None), slice(2), slice(2, 3))
+    )
+    exact = (joint - of_x - of_y).reshape(6, 6)
+    np.testing.assert_allclose(np.asarray(critic.table(x[:6], y[:6]).scores()), 14 * np.tanh(exact / 14), atol=0.05)
+
+
 def test_a_regression_knows_the_limits_of_uniform_noise():
     """y = x + noise in ±0.1, x in [0, 1]: inside the limits log f / p(y) = log 5 where p(y) = 1, outside nothing."""
     draw = np.random.default_rng(0)
@@ -178,6 +204,22 @@ def test_gaussian_classes_answer_as_bayes_does():
     exact = -0.5 * np.sum((x[:200, None] - codes) ** 2, axis=2) / 0.7**2
     found, truth = (np.exp(each - each.max(axis=1, keepdims=True)) for each in (logits, exact))
     np.testing.assert_allclose(found / found.sum(1, keepdims=True), truth / truth.sum(1, keepdims=True), atol=0.03)
+
+
+def test_classes_of_the_same_mean_are_pooled():
+    """Forty symbols of four codes in 16 columns: means rest on the rows of ten symbols, not on those of one."""
+    draw = np.random.default_rng(0)
+    codes, atoms = np.repeat(draw.normal(size=(4, 16)), 10, axis=0), draw.integers(0, 40, size=4400)
+    x, rows = codes[atoms] + draw.normal(size=(4400, 16)), np.arange(400)
+    exact = -0.5 * np.sum((x[400:, None] - codes) ** 2, axis=2)
+    losses = []
+    for pooled in (0.0, 12.0):
+        classes = classes_of(atoms, rows, seen=1)
+        classifier = GaussianClasses(x, classes, rows, ClassSettings(pooled=pooled))
+        logits = log_softmax(classifier.logits(x[400:]), axis=1)
+        losses.append(-np.mean(logits[np.arange(4000), classes.of_row[400:]]))
+    best = -np.mean(log_softmax(exact, axis=1)[np.arange(4000), atoms[400:]])
+    assert losses[1] - best < 0.5 * (losses[0] - best)
 
 
 def test_atoms_that_were_not_seen_are_expected_as_often_as_single_ones():

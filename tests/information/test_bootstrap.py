@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from beliefscope.information.bootstrap import bootstrap_error
-from beliefscope.information.bounds import LN2, DonskerVaradhan, InfoNCE
-from beliefscope.information.scores import Scores
+from beliefscope.information.bounds import LN2, DonskerVaradhan, InfoNCE, Scores, bootstrap_error
 
 RNG = np.random.default_rng(0)
 

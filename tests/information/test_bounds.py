@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp, softmax
 
-from beliefscope.information.bounds import NWJ, SMILE, START, DonskerVaradhan, InfoNCE
+from beliefscope.information.bounds import NWJ, SMILE, START, DonskerVaradhan, InfoNCE, Samples, Scores, score
 from beliefscope.information.critics import Layers, SetCritic, VectorCritic
-from beliefscope.information.scores import Samples, Scores, score
 
 BOUNDS = [DonskerVaradhan(), NWJ(), SMILE(), InfoNCE()]
 by_name = pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.name)

@@ -12,9 +12,10 @@ from scipy.stats import multivariate_t, norm
 
 from beliefscope.information import discrete_entropy, exact_entropy, gaussian_bits
 from beliefscope.information import estimator_cases as module
-from beliefscope.information.atoms import SmoothedInformation
-from beliefscope.information.belief_atoms import belief_atoms, random_tables, tiger_tables
+from beliefscope.information import estimator_families as families
+from beliefscope.information.entropy import SmoothedInformation
 from beliefscope.information.estimator_cases import estimator_cases
+from beliefscope.information.estimator_families import belief_atoms, random_tables, tiger_tables
 from beliefscope.information.estimator_models import (
     ARCSINH,
     CUBE,
@@ -33,7 +34,7 @@ from beliefscope.information.estimator_models import (
 def without_truths(made):
     """Cases by name, the sampled truths left out: to draw from, and to name tests after, in no time."""
     unknown = SmoothedInformation(bits=np.nan, standard_error=np.nan, entropy=np.nan)
-    with mock.patch.object(module, "smoothed_information", return_value=unknown):
+    with mock.patch.object(families, "smoothed_information", return_value=unknown):
         return {case.name: case for case in made()}
 
 
@@ -102,7 +103,7 @@ def simulated_beliefs(tables, horizon, num_episodes, rng):
 
 def test_names_are_unique_and_each_half_has_every_family():
     assert len(CASES) == len(LEARNING) + len(FROZEN)
-    assert len(LEARNING) == len(FROZEN)
+    assert (len(LEARNING), len(FROZEN)) == (82, 44)
     for names, frozen in ((LEARNING, False), (FROZEN, True)):
         half = estimator_cases(frozen=frozen)
         assert list(half) == list(names)
@@ -235,9 +236,9 @@ def test_codes_have_the_mean_log_posterior_of_their_samples(name):
 
 
 def test_a_code_tells_all_without_noise_and_nothing_in_much():
-    model = module._code("a code", "hierarchical", 51, 32, noise=1.0, width=51)
-    clear = module._noisy_case("clear", "codes", replace(model, noise=1e-4))
-    lost = module._noisy_case("lost", "codes", replace(model, noise=1e4))
+    model = families.code("a code", "hierarchical", 51, 32, noise=1.0, width=51)
+    clear = families.noisy_case("clear", "codes", replace(model, noise=1e-4))
+    lost = families.noisy_case("lost", "codes", replace(model, noise=1e4))
     assert clear.bits == pytest.approx(np.log2(51), abs=1e-6)
     assert lost.bits == pytest.approx(0, abs=1e-3)
 
@@ -292,7 +293,9 @@ def test_infinite_cases_are_functions_that_can_be_inverted(name):
     assert isinstance(model, Invertible)
     x, y = CASES[name].sample(0, 1000)
     assert CASES[name].bits == np.inf
-    np.testing.assert_allclose(model.map_y.inverse(y), x, atol=1e-4)
+    found = model.map_y.inverse(y)
+    np.testing.assert_allclose(model.map_y.forward(found), model.map_y.forward(x), atol=1e-4)
+    assert np.median(np.abs(found - x)) < 1e-5  # near 0 the root of a rounded cube is less exact
 
 
 REFERRED = """

@@ -5,9 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from beliefscope.information.bounds import DonskerVaradhan
-from beliefscope.information.fit import FitSettings, fit, shuffled_orders
-from beliefscope.information.scores import Samples, score
+from beliefscope.information.bounds import DonskerVaradhan, Samples, score
+from beliefscope.information.neural import FitSettings, fit, shuffled_orders
 
 KEY = jax.random.key(0)
 SMALL = FitSettings(epochs=3, batch_size=64)

@@ -81,9 +81,9 @@ def test_singular_covariances_are_named():
     for bad, sentence in [
         (
             np.concatenate([x, np.full((100, 1), 0.1, np.float32)], axis=1),
-            "constant, or .* got '1 constant of 3 columns'",
+            "constant, which .* got '1 constant of 3 columns'",
         ),
-        (np.concatenate([x, x[:, :1]], axis=1), "linearly independent, or .* got '2 independent of 3 columns'"),
+        (np.concatenate([x, x[:, :1]], axis=1), "linearly independent, so .* got '2 independent of 3 columns'"),
         (np.concatenate([x, 1 - x.sum(1, keepdims=True)], axis=1), "got '2 independent of 3 columns'"),
         (2 * y[:, :1] + 1, "x does not determine a column of y linearly"),
     ]:

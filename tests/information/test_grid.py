@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from beliefscope.information.grid import binned, coarser, histogram
+from beliefscope.information.probe import binned, coarser, histogram
 
 
 def by_numpy(sets, bins):

@@ -9,7 +9,7 @@ from information.samples import samples
 
 from beliefscope.information import KSG, MINE, NWJ, SMILE, Estimate, Estimator, Gaussian, InfoNCE, NeuralEstimator
 from beliefscope.information import bounds as bound_of
-from beliefscope.information.fit import FitSettings
+from beliefscope.information.neural import FitSettings
 
 KEY = jax.random.key(0)
 TINY = FitSettings(epochs=2, batch_size=64)
@@ -98,7 +98,7 @@ def test_measurements_of_different_shapes_are_refused_as_one_batch():
 
 def test_another_variant_is_named_in_one_sentence():
     unchecked = inspect.unwrap(MINE)  # else the run-time check of types speaks first
-    with pytest.raises(ValueError, match="in the variants 'text', 'code' and 'printed', but got 'paper'"):
+    with pytest.raises(ValueError, match="the variants 'text', 'code' and 'printed', but got 'paper'"):
         unchecked("paper")
 
 
@@ -107,7 +107,9 @@ def test_the_printed_variant_needs_a_batch_and_warns_before_it_is_fitted():
     printed = NeuralEstimator(bound_of.DonskerVaradhan(), TINY, printed=True)
     with pytest.raises(ValueError, match="batches of 64 pairs need at least 64 pairs, but got 63"):
         printed.estimate(KEY, X[:63], Y[:63])
-    with pytest.raises(UserWarning, match="MINE on its own training pairs, 2 epochs: a critic that is judged on what"):
+    with pytest.raises(
+        UserWarning, match="MINE on its own training pairs, 2 epochs: a critic that is evaluated on its"
+    ):
         printed.estimate(KEY, X, Y)
 
 

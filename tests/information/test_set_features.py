@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from beliefscope.information.set_features import set_features
+from beliefscope.information.columns import set_features
 
 RNG = np.random.default_rng(0)
 # Particles on axes of very different scale, around a centre that differs from set to set.

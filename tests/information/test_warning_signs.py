@@ -6,9 +6,8 @@ import pytest
 
 from beliefscope.information import MINE, mutual_information
 from beliefscope.information.check import in_single_precision
-from beliefscope.information.fit import FitSettings
-from beliefscope.information.neural import NeuralEstimator
-from beliefscope.information.warning_signs import (
+from beliefscope.information.neural import FitSettings, NeuralEstimator
+from beliefscope.warning_signs import (
     bound_warning,
     ceiling_warning,
     dominated,

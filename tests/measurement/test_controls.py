@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from beliefscope.information import Estimate
-from beliefscope.measurement import controls, given_time
-from beliefscope.pairs import Pairs
+from beliefscope.measurement import Pairs
+from beliefscope.measurement.controls import controls, given_time
 
 N, HORIZON = 50, 6
 RNG = np.random.default_rng(0)

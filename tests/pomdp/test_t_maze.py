@@ -124,7 +124,7 @@ def test_states_have_readable_names():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"length": 0}, "a T-Maze's length is a whole number of at least 1, but got 0; the paper uses 50 and 100."),
+        ({"length": 0}, "a T-Maze's length is a whole number of at least 1 and at most 1000000, but got 0; the paper"),
         ({"length": -3}, "length is a whole number"),
         ({"length": 5, "stochasticity": 1.5}, r"λ lies in \[0, 1\], but got 1.5"),
         ({"length": 5, "stochasticity": -0.1}, r"λ lies in \[0, 1\], but got -0.1"),

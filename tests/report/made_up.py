@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 
 from beliefscope import StudyFolder, read_study
-from beliefscope.report.printed import CELLS, DRQN
-from beliefscope.report.results import Instrument, Results, Returns, panels
+from beliefscope.paper import CELLS, DRQN
 from beliefscope.report.viewer import StoredTrace
-from beliefscope.storage import save_arrays, write_atomic, write_lines, write_record
-from beliefscope.study.piece import Piece, Run
-from beliefscope.study.results import COLUMNS
+from beliefscope.results import Results
+from beliefscope.results.curves import Instrument, Returns, panels
+from beliefscope.results.table import COLUMNS, make_table
+from beliefscope.store import save_arrays, write_atomic, write_lines, write_record
+from beliefscope.store.pieces import Piece, Run
 
 MAZE, HIKE = "T-Maze, L = 50", "Mountain Hike"
 MINE = Instrument("mine", 200, 20_000, None)
@@ -35,6 +37,8 @@ hidden_size = 8
 estimators = ["mine"]
 num_samples = 2000
 epochs = 2
+checkpoints = "all"
+controls = "last"
 """
 SCORES = [f"{of}{name}" for of in ("", "baseline_") for name in ("cross_entropy", "kl", "total_variation")]
 NAMES = ("shuffled", "untrained", "time", "observation", "recent", "memory and time")
@@ -48,8 +52,8 @@ def row(**given: Any) -> dict[str, Any]:
     return dict.fromkeys(COLUMNS) | about | usual | given
 
 
-def as_table(rows: list[dict[str, Any]]) -> dict[str, list]:
-    return {name: [each[name] for each in rows] for name in COLUMNS}
+def as_table(rows: list[dict[str, Any]]) -> polars.DataFrame:
+    return make_table(rows)
 
 
 def rise(rng, count, speed):
@@ -76,7 +80,7 @@ def made_up(environments, *, cells=CELLS, seeds=4, checkpoints=51, sizes=(), eps
                 values = low + (high - low) * rise(rng, len(evaluations), speed)
                 runs.append(run)
                 returns.setdefault((name, cell), []).append(Returns(run.id, seed, evaluations, values))
-                specs[run.id] = {"pomdp": made_pomdp(name), "learner": LEARNER}
+                specs[run.id] = {"pomdp": made_pomdp(name), "learner": LEARNER, "seed": seed}
                 for (part, epsilon), these in found.items():
                     learned = rise(rng, checkpoints, 0.8 * speed)
                     about = {"environment": name, "cell": cell, "seed": seed, "run": run.id}
@@ -93,11 +97,11 @@ def made_up(environments, *, cells=CELLS, seeds=4, checkpoints=51, sizes=(), eps
         name="study",
         description="",
         settings={},
-        manifest={},
-        runs=tuple(runs),
+        calls=[],
+        runs=runs,
         specs=specs,
         states={piece.name: "done" for run in runs for piece in run.pieces},
-        failures=(),
+        failures=[],
         table=table,
         panels=panels(table),
         shares=panels(table, of_shares=True),
@@ -175,20 +179,20 @@ def stored_study(folder: Path, text: str = TOML) -> StudyFolder:
     file = folder / "made-up.toml"
     file.write_text(text)
     stored = StudyFolder(folder / "out")
-    stored.prepare(read_study(str(file)))
+    stored.prepare(read_study(str(file)).describe())
     for spec, run in zip(read_study(str(file)).runs, stored.runs, strict=True):
-        write_atomic(stored.path / "runs" / run.id / "spec.json", spec.training.canonical_json().encode())
+        write_atomic(stored.files.run(run.id).spec, spec.training.canonical_json().encode())
     return stored
 
 
 def train(stored: StudyFolder, run: Run, *, finished: bool = True) -> list[dict[str, Any]]:
     """Store evaluations that rise, and return them."""
-    at = stored.path / "runs" / run.id
+    files = stored.files.run(run.id)
     lines = [{"episode": episode, "return": 0.1 * episode + run.seed} for episode in (0, 10, 20)]
-    write_lines(at / "metrics.jsonl", lines)
+    write_lines(files.metrics, lines)
     if finished:
-        digest = hashlib.sha256((at / "metrics.jsonl").read_bytes()).hexdigest()
-        write_record(at / "trained.json", {"files": {"metrics.jsonl": digest}})
+        digest = hashlib.sha256(files.metrics.read_bytes()).hexdigest()
+        write_record(files.trained, {"episodes": 20, "files": {"metrics.jsonl": digest}})
     return lines
 
 
@@ -208,7 +212,7 @@ def made_record(piece: Piece, run: Run) -> dict[str, Any]:
     assert piece.episode is not None
     bits = 0.05 * piece.episode + 0.1 * run.seed
     found = {"bits": bits, "standard_error": 0.1, "N": 2000, "M": None, "ceiling": 11.0, "near_ceiling": False}
-    found["warnings"] = []
+    found |= {"warnings": [], "estimator": "MINE", "curve": [bits]}
     rest = {"entropy": {"bits": 1.5, "flagged": False}, "health": {"effective_sample_size": None, "impossible": 0.0}}
     if piece.controls:
         scores = dict.fromkeys(SCORES, bits)
@@ -222,8 +226,8 @@ def made_record(piece: Piece, run: Run) -> dict[str, Any]:
 
 
 def fail(stored: StudyFolder, piece: Piece, why: str) -> None:
-    write_record(piece.failure(stored.path), {"error": why})
+    write_record(piece.failure(stored.path), {"piece": piece.title, "error": why})
 
 
 def diverge(stored: StudyFolder, run: Run, why: str) -> None:
-    write_record(stored.path / "runs" / run.id / "failed.json", {"reason": why})
+    write_record(stored.files.run(run.id).failed, {"episode": 10, "reason": why})

@@ -1,17 +1,16 @@
 """The page in a real browser, opened from disk with the network off, on a phone and on a desk, by day and by night."""
 
-import shutil
+import dataclasses
 
 import numpy as np
 import pytest
 from report.made_up import HIKE, MAZE, made_arrays, made_traces, made_up
-from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from beliefscope.paper import ENVIRONMENTS
 from beliefscope.report.page import page
-from beliefscope.report.printed import ENVIRONMENTS
 from beliefscope.report.viewer import StoredTrace
 
 ATTACK = '<script>alert(1)</script><img src=x onerror=alert(1)>"><b>bold</b>'
@@ -26,7 +25,8 @@ TEXTS = (
     ".verdict.holds",
     ".verdict.does-not-hold",
     ".verdict.not-enough-data",
-    "details.all > summary",
+    ".finding p",
+    "p.doubts",
     ".notice p",
     "figcaption",
     ".layers label",
@@ -73,33 +73,16 @@ return arguments[0].map((selector) => {
 
 
 @pytest.fixture(scope="module")
-def driver():
-    chromium, service = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or service is None:
-        pytest.skip("needs a browser: install chromium and chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    with webdriver.Chrome(options=options, service=webdriver.ChromeService(service)) as found:
-        found.execute_cdp_cmd("Network.enable", {})
-        off = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
-        found.execute_cdp_cmd("Network.emulateNetworkConditions", off)
-        yield found
-
-
-@pytest.fixture(scope="module")
 def report(tmp_path_factory):
     """Two environments, one of them with particles; a failure, a run without numbers, and several coefficients."""
     results = made_up((MAZE, HIKE), cells=("LSTM", "GRU", "NBRC"), seeds=3, checkpoints=6, epsilons=(0.0, 0.5))
     lost = results.runs[1]
     returns = {which: tuple(e for e in each if e.run != lost.id) for which, each in results.returns.items()}
     states = results.states | {piece.name: "missing" for piece in lost.pieces}
-    results = results._replace(
-        description="A made-up study", settings={"scale": "full"}, returns=returns, states=states
+    results = dataclasses.replace(
+        results, description="A made-up study", settings={"scale": "full"}, returns=returns, states=states
     )
-    results = results._replace(failures=(("a piece", "a reason"),))
+    results = dataclasses.replace(results, failures=[("a piece", "a reason")])
     return written(tmp_path_factory.mktemp("report"), results, made_traces(results))
 
 
@@ -195,12 +178,36 @@ def test_a_box_shows_and_hides_its_layer_in_its_section_only(driver, report):
             sum(each) for each in zip(*(c[1:] for c in driver.execute_script(shown) if c[0] == section), strict=True)
         ]
 
-    assert count("environment-0") == [0, 3, 6]
+    assert count("environment-0") == [0, 4, 6]  # the legend has an entry for H(b)
     click(driver, one(driver, "#environment-0 input[data-kind=seed]"))
-    until(driver, lambda _: count("environment-0") == [2 * 9 - 1, 3, 6])
+    until(driver, lambda _: count("environment-0") == [2 * 9 - 1, 4, 6])
     assert count("environment-1") == [0, 0, 6]
     click(driver, one(driver, "#environment-0 input[data-kind=entropy]"))
     until(driver, lambda _: count("environment-0") == [2 * 9 - 1, 0, 6])
+    assert severe(driver) == []
+
+
+def test_printing_draws_every_chart_first(driver, report):
+    opened(driver, report)
+    drawn = "return [...document.querySelectorAll('.chart')].filter((e) => e.querySelector('svg path')).length"
+    assert driver.execute_script(drawn) < 16
+    pdf = driver.print_page()
+    assert driver.execute_script(drawn) == 16
+    assert len(pdf) > 1e5
+    assert all_of(driver, "details:not([open])") == []
+    assert severe(driver) == []
+
+
+def test_states_of_one_number_are_drawn_as_one(driver, tmp_path):
+    results = made_up(("Line",), cells=("GRU",), seeds=1, checkpoints=3)
+    arrays = made_arrays(np.random.default_rng(0), {"class": "MountainHike", "varying": False}, steps=4)
+    arrays |= {name: arrays[name][..., :1] for name in ("belief", "decoded_cells", "states")}
+    trace = StoredTrace("Line", "GRU", 0, 0, {"class": "mine.Line"}, arrays)
+    opened(driver, written(tmp_path, results, [trace]))
+    until(driver, lambda _: one(driver, ".viewer-says").text)
+    words = one(driver, ".viewer-says").text
+    assert words.startswith("The state: around ")
+    assert "(" not in words
     assert severe(driver) == []
 
 
@@ -318,7 +325,7 @@ def test_texts_stand_out_from_what_is_behind_them(driver, report, dark):
     opened(driver, report, dark=dark)
     until(driver, lambda _: one(driver, ".viewer-says").text)
     for name in TEXTS:  # verdicts and states that this study does not have
-        if name.startswith((".verdict", ".state")):
+        if name.startswith((".verdict", ".state", "p.doubts")):
             chip = f"<p class='{name.replace('.', ' ')}'>x</p>"
             driver.execute_script("document.querySelector('#runs').insertAdjacentHTML('beforeend', arguments[0])", chip)
     found = dict(zip(TEXTS, driver.execute_script(CONTRAST, list(TEXTS)), strict=True))
@@ -336,7 +343,9 @@ def test_the_measure_of_contrast_is_the_standards():
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_html_in_names_is_shown_as_text_and_never_run(driver, tmp_path, width):
     results = made_up((ATTACK,), cells=(ATTACK, "GRU"), seeds=1, checkpoints=3, epsilons=(0.0, 0.5))
-    hostile = results._replace(name=ATTACK, description=ATTACK, failures=((ATTACK, ATTACK),), settings={ATTACK: ATTACK})
+    hostile = dataclasses.replace(
+        results, name=ATTACK, description=ATTACK, failures=[(ATTACK, ATTACK)], settings={ATTACK: ATTACK}
+    )
     arrays = made_arrays(np.random.default_rng(0), {"class": "TMaze", "length": 3}, steps=4)
     names = {"state_names": [ATTACK] * 12, "action_names": [ATTACK] * 4, "observation_names": [ATTACK] * 4}
     trace = StoredTrace(ATTACK, ATTACK, 0, 0, {"class": "TabularPOMDP", **names}, arrays)

@@ -1,5 +1,6 @@
 """The charts of the page: what each of them holds, as numbers."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -8,10 +9,12 @@ import numpy as np
 import pytest
 from report.made_up import HIKE, MAZE, as_table, made_up, row
 
-from beliefscope.report.charts import OVERLAYS, charts
+from beliefscope.report.charts import charts
+from beliefscope.report.overlays import OVERLAYS, SHOWN
 from beliefscope.report.plotly import literal, numbers
-from beliefscope.report.results import Results, panels
-from beliefscope.report.tables import points
+from beliefscope.results import Results
+from beliefscope.results.correlations import points
+from beliefscope.results.curves import bound_panels, panels
 
 HTML = "<b>bold</b> & <a href='javascript:alert(1)'>"
 
@@ -22,7 +25,12 @@ def of(found, title, environment=MAZE):
 
 
 def kind(chart, name):
-    return [trace for trace in chart.traces if trace["meta"]["kind"] == name]
+    return [trace for trace in chart.traces if trace["meta"] == {"kind": name}]
+
+
+def legend(chart):
+    """The entries that explain dashes, and whether they are shown at first."""
+    return {trace["name"]: trace["visible"] for trace in chart.traces if "legend" in trace["meta"]}
 
 
 def texts(content):
@@ -35,7 +43,9 @@ def texts(content):
 
 
 def results_of(rows, environment=MAZE, cells=("GRU",)):
-    return made_up((environment,), cells=cells, seeds=1, checkpoints=2)._replace(panels=panels(as_table(rows)))
+    return dataclasses.replace(
+        made_up((environment,), cells=cells, seeds=1, checkpoints=2), panels=panels(as_table(rows))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +111,7 @@ def test_every_seed_has_a_curve_that_is_hidden_at_first(results, found):
 
 def test_the_entropy_is_shown_at_first_and_the_controls_are_not(found):
     chart = of(found, "Information")
-    shown = {trace["meta"]["kind"]: trace["visible"] for trace in chart.traces}
+    shown = {trace["meta"]["kind"]: trace["visible"] for trace in chart.traces if "legend" not in trace["meta"]}
     assert shown == {"band": True, "mean": True, "seed": False, "entropy": True} | {
         name: False for name in OVERLAYS if name.startswith("control") or name == "given_time"
     }
@@ -109,6 +119,39 @@ def test_the_entropy_is_shown_at_first_and_the_controls_are_not(found):
     halves = np.array(kind(chart, "mean")[0]["y"])[[0, 5, 10]] / 2
     np.testing.assert_allclose(kind(chart, "control_time")[0]["y"], halves, rtol=1e-4)
     assert not kind(of(found, "Information", HIKE), "entropy")
+
+
+def test_every_dash_is_explained_in_the_legend(found):
+    entries = legend(of(found, "Information"))
+    assert entries["H(b)"] is True
+    assert entries["I(t; b)"] is False
+    assert {"exact, σ = 0.01", "own histories"}.isdisjoint(entries)  # not measured
+    assert "H(b)" not in legend(of(found, "Information", HIKE))
+
+
+def test_the_exact_curve_is_shown_at_first():
+    rows = [row(episode=episode, bits=1.0, **{"exact_0.01": 2.0, "exact_0.1": 1.0}) for episode in (0, 1, 2)]
+    chart = of(charts(results_of(rows)), "Information")
+    assert [trace["visible"] for trace in kind(chart, "exact_0.01")] == [True]
+    assert [trace["visible"] for trace in kind(chart, "exact_0.1")] == [False]
+    assert legend(chart) == {"exact, σ = 0.01": True, "exact, σ = 0.1": False}
+    assert {"entropy", "exact_0.01", "atoms_bits"} < set(SHOWN)
+
+
+def test_two_checkpoints_are_points_and_no_line():
+    rows = [row(seed=seed, run=str(seed), episode=e, bits=e + seed) for seed in (0, 2) for e in (1, 3)]
+    chart = of(charts(results_of(rows)), "Information")
+    assert not kind(chart, "band")
+    (mean,) = kind(chart, "mean")
+    assert (mean["mode"], mean["y"], mean["error_y"]["array"]) == ("markers", [2, 4], [1, 1])
+
+
+@pytest.mark.parametrize(("error", "drawn"), [(0.04, True), (0.06, False), (None, True)])
+def test_a_difference_of_two_estimates_is_drawn_where_it_exceeds_its_error(error, drawn):
+    rows = [row(episode=e, bits=1.0, control_time=1.0, given_time=0.1, given_time_error=error) for e in (0, 1)]
+    rows += [row(episode=2, bits=1.0, control_time=3.0, given_time=-2.0, given_time_error=error)]
+    chart = of(charts(results_of(rows)), "Information")
+    assert [trace["x"] for trace in kind(chart, "given_time")] == ([[0, 1]] if drawn else [])
 
 
 def test_the_whole_memory_is_laid_over_its_own_instrument_only():
@@ -182,7 +225,7 @@ def test_a_cell_with_one_epsilon_has_no_chart_of_epsilons():
 
 
 def test_the_bars_are_the_last_measured_controls_beside_the_information():
-    about = {"control_time": 0.5, "control_untrained": 0.25, "given_time": -0.1}
+    about = {"control_time": 0.5, "control_untrained": 0.25, "given_time": 0.1}
     rows = [
         row(episode=0, bits=1.0, **about),
         row(episode=5, bits=2.0, **{name: 2 * value for name, value in about.items()}),
@@ -192,7 +235,7 @@ def test_the_bars_are_the_last_measured_controls_beside_the_information():
     values = dict(zip(bar["y"], bar["x"], strict=True))
     assert values == {
         "I(h; b)": 2,
-        "I(h; b | t)": -0.2,
+        "I(h; b | t)": 0.2,
         "I(t; b)": 1,
         "untrained cell": 0.5,
         "last observation": None,
@@ -222,9 +265,9 @@ def test_decoders_of_one_checkpoint_are_bars():
 
 def test_nothing_measured_draws_returns_only_and_nothing_trained_draws_nothing():
     results = made_up((MAZE,), cells=("GRU",), seeds=1, checkpoints=2)
-    assert [chart.title for chart in charts(results._replace(panels=()))] == ["Return"]
-    assert charts(results._replace(panels=(), returns={})) == []
-    unknown = results_of([row(bits=None)])._replace(returns={})
+    assert [chart.title for chart in charts(dataclasses.replace(results, panels=()))] == ["Return"]
+    assert charts(dataclasses.replace(results, panels=(), returns={})) == []
+    unknown = dataclasses.replace(results_of([row(bits=None)]), returns={})
     assert charts(unknown) == []
 
 
@@ -264,7 +307,7 @@ def of_shares() -> Results:
     bits = [row(cell="GRU", episode=e, bits=b, warnings=w) for e, b, w in ((0, 1.0, ""), (100, -4.0, "failed fit: x"))]
     table = as_table(rows + bits)
     some = made_up([MAZE], cells=("GRU", "BRC"), seeds=2, checkpoints=3)
-    return some._replace(table=table, panels=panels(table), shares=panels(table, of_shares=True))
+    return dataclasses.replace(some, table=table, panels=panels(table), shares=panels(table, of_shares=True))
 
 
 def test_sufficiency_is_the_first_chart_of_an_environment_with_both_histories():
@@ -284,5 +327,20 @@ def test_a_fit_that_failed_is_marked_where_it_is_and_the_bound_is_laid_over():
     (mark,) = (trace for trace in chart.traces if trace["meta"]["kind"] == "failed")
     assert (mark["x"], mark["y"], mark["mode"]) == ([100], [-4], "markers")
     assert mark["text"] == ["GRU, seed 0: failed fit: x"]
-    (bound,) = (trace for trace in chart.traces if trace["meta"]["kind"] == "atoms_bits")
+    (bound,) = kind(chart, "atoms_bits")
+    assert bound["visible"]
     assert (bound["x"], bound["y"]) == ([200], [5])
+
+
+def test_the_bound_has_charts_of_its_own_where_no_estimator_was_measured_as_often():
+    results = of_shares()
+    rows = [row(cell="GRU", seed=0, run="GRU 0", episode=200, bits=4.0, **{"exact_0.01": 6.0, "return": 1.0})]
+    bits = panels(as_table(rows))
+    more = dataclasses.replace(results, panels=(*bound_panels(results.shares, ()), *bits))
+    proven, read = (chart for chart in charts(more) if chart.title == "Information")
+    assert proven.note == "atoms bound, N = 20,000; at least so many bits are there"
+    assert [trace["y"] for trace in kind(proven, "mean")] == [[5], [5]]
+    assert [trace["y"] for trace in kind(proven, "exact_0.01")] == [[6]]  # the truth is that of every instrument
+    assert not kind(proven, "atoms_bits")
+    assert [trace["y"] for trace in kind(read, "atoms_bits")] == [[5]]
+    assert bound_panels(results.shares, bits) == ()  # measured as often

@@ -1,5 +1,6 @@
 """The figures for print, on made-up results: which there are, what they draw, and that their files stay the same."""
 
+import dataclasses
 import json
 import math
 from xml.etree import ElementTree
@@ -14,16 +15,14 @@ from matplotlib.patches import Circle, Rectangle
 from report.made_up import HIKE, MAZE, MINE, made_up
 
 from beliefscope.agent import DRQN, GRU, TrainingSpec
+from beliefscope.paper import CELLS
 from beliefscope.pomdp import Irrelevant, MountainHike, TMaze
-from beliefscope.report.colours import colour
 from beliefscope.report.compositions import learning
-from beliefscope.report.correlations import pearson, spearman
 from beliefscope.report.drawings import altitude_map, base_pomdps, t_maze
 from beliefscope.report.figures import figures, slug, write_figures
-from beliefscope.report.printed import CELLS
-from beliefscope.report.results import Instrument, Returns, band
-from beliefscope.report.returns import return_axis
-from beliefscope.report.tables import points
+from beliefscope.report.style import colour, return_axis
+from beliefscope.results.correlations import pearson, points, spearman
+from beliefscope.results.curves import Instrument, Returns, band
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +65,7 @@ def with_curves(results, change):
         panel._replace(curves={cell: tuple(map(change, curves)) for cell, curves in panel.curves.items()})
         for panel in results.panels
     ]
-    return results._replace(panels=tuple(panels))
+    return dataclasses.replace(results, panels=tuple(panels))
 
 
 def test_every_figure_of_the_paper_has_a_name(drawn):
@@ -164,7 +163,7 @@ def test_the_instrument_stands_beneath_every_figure(drawn):
 def test_another_instrument_makes_another_figure():
     results = made_up((MAZE,), seeds=1, cells=("GRU",))
     other = results.panels[0]._replace(instrument=Instrument("trusted", None, 4000, None))
-    found = dict(figures(results._replace(panels=(*results.panels, other))))
+    found = dict(figures(dataclasses.replace(results, panels=(*results.panels, other))))
     assert list(found) == ["learning-t-maze-l-50", "learning-t-maze-l-50-2", "t-maze"]
     assert "trusted, N = 4,000" in " ".join(texts(found["learning-t-maze-l-50-2"]))
 
@@ -172,7 +171,7 @@ def test_another_instrument_makes_another_figure():
 def test_the_whole_memory_has_a_figure_of_its_own():
     results = made_up((MAZE,), seeds=1, cells=("LSTM",))
     whole = results.panels[0]._replace(memory="whole")
-    found = dict(figures(results._replace(panels=(*results.panels, whole))))
+    found = dict(figures(dataclasses.replace(results, panels=(*results.panels, whole))))
     assert list(found) == ["learning-t-maze-l-50", "learning-t-maze-l-50-whole-memory", "t-maze"]
 
 
@@ -194,32 +193,34 @@ def test_parts_that_different_instruments_measured_never_share_an_axis():
     results = made_up((MAZE,), cells=("GRU",), seeds=1, checkpoints=3, sizes=(1,))
     assert any(name.startswith("irrelevant") for name, _ in figures(results))
     changed = [panel._replace(instrument=MINE._replace(N=2000 + len(panel.part))) for panel in results.panels]
-    assert not any(name.startswith("irrelevant") for name, _ in figures(results._replace(panels=tuple(changed))))
+    assert not any(
+        name.startswith("irrelevant") for name, _ in figures(dataclasses.replace(results, panels=tuple(changed)))
+    )
 
 
 def test_each_epsilon_has_a_line_where_more_than_one_was_measured(everything):
     panels = [panel for panel in everything.panels if panel.environment == MAZE]
     only = [panels[0], *(panel._replace(curves={"GRU": panel.curves["GRU"]}) for panel in panels[1:])]
-    results = everything._replace(panels=tuple(only))
+    results = dataclasses.replace(everything, panels=tuple(only))
     figure = dict(figures(results))["epsilon-t-maze-l-50"]
     assert len(figure.axes) == 2  # the GRU alone, as in the paper
     for line, panel in zip(figure.axes[1].lines, panels, strict=True):
         np.testing.assert_allclose(heights(line), band(panel.curves["GRU"], "bits").mean)
     assert {"ε = 0", "ε = 0.2", "ε = 1"} <= set(texts(figure))
-    assert "epsilon-t-maze-l-50" not in dict(figures(results._replace(panels=tuple(only[:1]))))
+    assert "epsilon-t-maze-l-50" not in dict(figures(dataclasses.replace(results, panels=tuple(only[:1]))))
 
 
 @pytest.mark.usefixtures("only_svg")
 def test_names_appear_as_they_are_written(tmp_path):
     name = "a_b $x^2$ <i>λ & 漢 \\frac"
-    results = made_up((name,), cells=("_$odd$", "GRU"), seeds=1, checkpoints=2)._replace(specs={})
+    results = dataclasses.replace(made_up((name,), cells=("_$odd$", "GRU"), seeds=1, checkpoints=2), specs={})
     assert write_figures(results, tmp_path) == ["learning-a-b-x-2-i-lambda-frac"]
     assert {name, "_$odd$"} <= set(texts(dict(figures(results))["learning-a-b-x-2-i-lambda-frac"]))
 
 
 def test_environments_never_share_a_file():
     results = made_up(("a b", "a-b", "A_b", "漢", "字", "x" * 300, "x" * 301), cells=("GRU",), seeds=1, checkpoints=1)
-    names = [name for name, _ in figures(results._replace(specs={}))]
+    names = [name for name, _ in figures(dataclasses.replace(results, specs={}))]
     assert len(set(names)) == 7
     assert names[:5] == ["learning-a-b", "learning-a-b-2", "learning-a-b-3", "learning", "learning-2"]
     assert max(map(len, names)) < 100
@@ -239,12 +240,12 @@ def test_nothing_measured_draws_nothing(tmp_path):
 @pytest.mark.usefixtures("only_svg")
 def test_one_seed_and_one_checkpoint_are_enough(tmp_path):
     results = made_up((MAZE,), cells=("GRU",), seeds=1, checkpoints=1, epsilons=(0.0, 1.0), sizes=(1,))
-    assert len(write_figures(results._replace(specs={}), tmp_path)) == 5
+    assert len(write_figures(dataclasses.replace(results, specs={}), tmp_path)) == 5
 
 
 @pytest.mark.usefixtures("only_svg")
 def test_numbers_that_are_missing_leave_gaps(tmp_path):
-    results = made_up((MAZE,), cells=("GRU", "LSTM"), seeds=2)._replace(specs={}, optimum={})
+    results = dataclasses.replace(made_up((MAZE,), cells=("GRU", "LSTM"), seeds=2), specs={}, optimum={})
 
     def some(curve):
         missing = np.where(np.arange(51) % 3 == curve.seed, np.nan, 1.0)
@@ -252,17 +253,17 @@ def test_numbers_that_are_missing_leave_gaps(tmp_path):
 
     partial = with_curves(results, some)
     returns = {(MAZE, "GRU"): (Returns("a", 0, np.arange(3), np.array([math.nan, 1.0, 2.0])),)}
-    assert len(write_figures(partial._replace(returns=returns), tmp_path)) == 1
-    assert len(write_figures(partial._replace(returns={}), tmp_path)) == 1
+    assert len(write_figures(dataclasses.replace(partial, returns=returns), tmp_path)) == 1
+    assert len(write_figures(dataclasses.replace(partial, returns={}), tmp_path)) == 1
 
 
 @pytest.mark.usefixtures("only_svg")
 def test_a_run_far_above_the_best_mean_makes_the_axis_linear(tmp_path):
     episode = np.arange(3)
     values = (np.array([-10.0, -10.0, -1.0]), np.array([-10.0, -9.999, -19.0]))
-    results = made_up((HIKE,), cells=("GRU",), seeds=1)._replace(specs={})
-    results = results._replace(
-        returns={(HIKE, "GRU"): tuple(Returns(str(s), s, episode, v) for s, v in enumerate(values))}
+    results = dataclasses.replace(made_up((HIKE,), cells=("GRU",), seeds=1), specs={})
+    results = dataclasses.replace(
+        results, returns={(HIKE, "GRU"): tuple(Returns(str(s), s, episode, v) for s, v in enumerate(values))}
     )
     figure = learning(results, results.panels[0])
     np.testing.assert_allclose(heights(figure.axes[0].lines[0]), [-10, -9.9995, -10])
@@ -284,7 +285,7 @@ def test_the_runs_say_which_environments_are_drawn():
     found = base_pomdps(specs)
     assert set(found) == {"TMaze", "MountainHike"}
     assert found["MountainHike"]["goal_radius"] == 0.2
-    assert [name for name, _ in figures(made_up(())._replace(specs=specs))] == ["altitude", "t-maze"]
+    assert [name for name, _ in figures(dataclasses.replace(made_up(()), specs=specs))] == ["altitude", "t-maze"]
 
 
 def test_the_altitude_map_shows_the_start_and_a_goal_of_its_radius():

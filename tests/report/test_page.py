@@ -1,6 +1,7 @@
 """The page as a document: names stay names, nothing is loaded, what is missing is said, and it stays small."""
 
 import csv
+import dataclasses
 import hashlib
 import json
 import re
@@ -11,12 +12,12 @@ import numpy as np
 import pytest
 from report.made_up import HIKE, MAZE, diverge, fail, finish, made_arrays, made_traces, made_up, stored_study, train
 
+from beliefscope.paper import ENVIRONMENTS
 from beliefscope.report import write_report
 from beliefscope.report.page import page, what_is_missing
-from beliefscope.report.printed import ENVIRONMENTS
-from beliefscope.report.results import Calibrated, read_results
-from beliefscope.report.tables import correlations
 from beliefscope.report.viewer import StoredTrace
+from beliefscope.results import read_results
+from beliefscope.results.curves import Calibrated
 
 ATTACKS = ("<script>alert(1)</script>", "</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>')
 LOADS = {"src", "href", "srcset", "data", "action", "poster", "background"}
@@ -79,15 +80,16 @@ def test_every_link_within_the_page_leads_somewhere():
 def test_names_and_sentences_with_html_are_text(attack):
     results = made_up((attack,), cells=(attack,), seeds=1, checkpoints=2)
     call = {"started": attack, "revision": attack, "python": attack, "device": attack, "versions": {attack: attack}}
-    hostile = results._replace(
+    hostile = dataclasses.replace(
+        results,
         name=attack,
         description=attack,
         settings={attack: attack},
-        manifest={"calls": [call]},
-        failures=((attack, attack),),
+        calls=[call],
+        failures=[(attack, attack)],
         states=dict.fromkeys(results.states, "failed"),
     )
-    plain = parsed(made_up(("x",), cells=("y",), seeds=1, checkpoints=2)._replace(manifest={"calls": [call]}))
+    plain = parsed(dataclasses.replace(made_up(("x",), cells=("y",), seeds=1, checkpoints=2), calls=[call]))
     trace = StoredTrace(attack, attack, 0, 0, *_table_trace(attack))
     text = page(hostile, traces=[trace], figures=[attack])
     document = Parsed(text)
@@ -109,7 +111,7 @@ def _table_trace(name):
 
 def test_a_study_of_which_nothing_is_done_says_so(tmp_path):
     stored = stored_study(tmp_path)
-    results = read_results(stored)
+    results = read_results([stored.path])
     number = len(stored.pieces)
     assert what_is_missing(results) == [
         f"This study is not finished: {number} of its {number} pieces are missing. "
@@ -148,14 +150,14 @@ def test_a_finished_study_misses_nothing(tmp_path):
     stored = stored_study(tmp_path)
     for run in stored.runs:
         finish(stored, run)
-    results = read_results(stored)
+    results = read_results([stored.path])
     assert what_is_missing(results) == []
     classes = [given.get("class") for _, given in parsed(results).tags]
     assert "notice" not in classes
 
 
 def test_one_failure_is_one_piece():
-    results = made_up((MAZE,), cells=("GRU",), seeds=1, checkpoints=2)._replace(failures=(("a", "b"),))
+    results = dataclasses.replace(made_up((MAZE,), cells=("GRU",), seeds=1, checkpoints=2), failures=[("a", "b")])
     assert what_is_missing(results) == ["1 piece has failed and is left out of every number: see Runs."]
 
 
@@ -188,7 +190,7 @@ def test_the_correlations_lie_there_as_csv_with_the_papers(tmp_path):
     write_report(stored.path)
     rows = list(csv.DictReader((stored.path / "correlations.csv").read_text().splitlines()))
     assert [row["cell"] for row in rows] == ["all cells", "GRU", "BRC"]
-    (found,) = (row for row in correlations(read_results(stored)) if row.cell == "all cells")
+    (found,) = (row for row in read_results([stored.path]).correlations if row.cell == "all cells")
     assert float(rows[0]["pearson"]) == pytest.approx(found.pearson.value, abs=1e-4)
     assert float(rows[0]["spearman_high"]) == pytest.approx(found.spearman.high, abs=1e-4)
     assert rows[1]["pearson_low"] == rows[0]["pearson_printed"] == ""  # two runs give no interval; not in the paper
@@ -208,7 +210,7 @@ def test_the_instrument_stands_in_the_correlations_where_an_environment_has_two(
     maze, hike = results.panels
     assert "N = 20,000)" not in words(parsed(results))
     other = maze._replace(instrument=maze.instrument._replace(N=500))
-    shown = words(parsed(results._replace(panels=(maze, hike, other))))
+    shown = words(parsed(dataclasses.replace(results, panels=(maze, hike, other))))
     assert f"{MAZE} (MINE, 200 epochs, N = 20,000) all cells" in shown
     assert f"{MAZE} (MINE, 200 epochs, N = 500) all cells" in shown
     assert f"{HIKE} all cells" in shown
@@ -227,7 +229,7 @@ def test_what_is_read_of_known_information_stands_beside_an_environments_charts(
     results = made_up([MAZE], seeds=1, checkpoints=3)
     panel = results.panels[0]
     known = Calibrated(panel.environment, panel.part, panel.instrument, 12, False, ((1.0, 0.9), (3.5, 2.75)))
-    document = parsed(results._replace(calibrations=(known,)))
+    document = parsed(dataclasses.replace(results, calibrations=(known,)))
     text = words(document)
     assert f"What {panel.instrument} reads of known information with the beliefs" in text
     assert "12 of them" in text
@@ -237,7 +239,7 @@ def test_what_is_read_of_known_information_stands_beside_an_environments_charts(
 
 def test_the_plotting_script_is_the_published_one():
     """Nobody has edited it: its checksum is that of the package it came from."""
-    script = files("beliefscope.report") / "page" / "plotly-basic.min.js"
+    script = files("beliefscope.report") / "assets" / "plotly-basic.min.js"
     digest = hashlib.sha256(script.read_bytes()).hexdigest()
     assert digest == "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
-    assert "MIT License" in (files("beliefscope.report") / "page" / "plotly-LICENSE.txt").read_text()
+    assert "MIT License" in (files("beliefscope.report") / "assets" / "plotly-LICENSE.txt").read_text()

@@ -1,5 +1,6 @@
 """The tables of a report against scipy and by hand."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -7,8 +8,10 @@ import pytest
 from report.made_up import HIKE, LEARNER, MAZE, as_table, diverge, fail, finish, made_up, row, stored_study, train
 from scipy import stats
 
-from beliefscope.report.results import panels, read_results
-from beliefscope.report.tables import correlations, hyperparameters, inventory, points
+from beliefscope.report.tables import hyperparameters, inventory
+from beliefscope.results import read_results
+from beliefscope.results.correlations import points
+from beliefscope.results.curves import panels
 
 RNG = np.random.default_rng(0)
 
@@ -30,13 +33,15 @@ def drawn(cells=("GRU", "NBRC"), seeds=3, checkpoints=6):
 
 
 def results_of(rows):
-    return made_up((MAZE,), cells=("GRU", "NBRC"), seeds=3, checkpoints=1)._replace(panels=panels(as_table(rows)))
+    return dataclasses.replace(
+        made_up((MAZE,), cells=("GRU", "NBRC"), seeds=3, checkpoints=1), panels=panels(as_table(rows))
+    )
 
 
 @pytest.fixture(scope="module")
 def known():
     rows, arrays = drawn()
-    return correlations(results_of(rows)), {"all cells": np.concatenate(list(arrays.values()), axis=1), **arrays}
+    return results_of(rows).correlations, {"all cells": np.concatenate(list(arrays.values()), axis=1), **arrays}
 
 
 def test_there_is_a_row_for_all_cells_and_one_for_each(known):
@@ -70,16 +75,16 @@ def test_what_the_paper_does_not_have_has_no_printed_number():
     rows, _ = drawn(cells=("GRU",))
     results = made_up(("elsewhere",), cells=("GRU",), seeds=3, checkpoints=1)
     elsewhere = panels(as_table([each | {"environment": "elsewhere"} for each in rows]))
-    assert {each.pearson_printed for each in correlations(results._replace(panels=elsewhere))} == {None}
+    assert {each.pearson_printed for each in dataclasses.replace(results, panels=elsewhere).correlations} == {None}
     odd = panels(as_table([each | {"cell": "Mine"} for each in rows]))
-    found = correlations(made_up((MAZE,), cells=("Mine",), checkpoints=1)._replace(panels=odd))
+    found = dataclasses.replace(made_up((MAZE,), cells=("Mine",), checkpoints=1), panels=odd).correlations
     assert [each.spearman_printed for each in found] == [0.6419, None]
 
 
 def test_an_entropy_that_is_unknown_at_one_point_leaves_the_partial_correlation_out():
     rows, _ = drawn(cells=("GRU",))
     rows[3] |= {"entropy": None, "entropy_flagged": None}
-    found = correlations(results_of(rows))[0]
+    found = results_of(rows).correlations[0]
     assert math.isnan(found.partial.value)
     assert math.isfinite(found.pearson.value)
 
@@ -96,27 +101,27 @@ def test_points_without_return_or_bits_are_left_out():
 
 def test_two_runs_have_a_coefficient_but_no_interval_and_one_point_has_neither():
     rows, _ = drawn(cells=("GRU",), seeds=2)
-    found = correlations(results_of(rows))[0].pearson
+    found = results_of(rows).correlations[0].pearson
     assert math.isfinite(found.value)
     assert math.isnan(found.low)
-    assert math.isnan(correlations(results_of(rows[:1]))[0].pearson.value)
+    assert math.isnan(results_of(rows[:1]).correlations[0].pearson.value)
 
 
 def test_another_instrument_has_rows_of_its_own():
     rows, _ = drawn(cells=("GRU",))
     others = [each | {"estimator": "trusted", "epochs": None, "bits": -each["bits"]} for each in rows]
-    mine, trusted = correlations(results_of(rows + others))[::2]
+    mine, trusted = results_of(rows + others).correlations[::2]
     assert trusted.instrument == "trusted, N = 20,000"
     assert trusted.pearson.value == pytest.approx(-mine.pearson.value)
 
 
 def test_histories_of_random_policies_have_no_rows():
     results = made_up((MAZE,), cells=("GRU",), seeds=1, checkpoints=4, epsilons=(0.0, 0.5))
-    assert [each.pearson.num_points for each in correlations(results)] == [4, 4]
+    assert [each.pearson.num_points for each in results.correlations] == [4, 4]
 
 
 def test_nothing_measured_has_no_rows():
-    assert correlations(made_up((MAZE,), checkpoints=1)._replace(panels=())) == []
+    assert dataclasses.replace(made_up((MAZE,), checkpoints=1), panels=()).correlations == []
 
 
 def test_the_papers_hyperparameters_do_not_differ_from_its_own():
@@ -130,20 +135,22 @@ def test_hyperparameters_that_differ_show_all_their_values():
     one, other = results.specs
     changes = {one: {"batch_size": 8}, other: {"hidden_size": 8}}
     specs = {run: spec | {"learner": LEARNER | changes[run]} for run, spec in results.specs.items()}
-    found = {each.meaning: each for each in hyperparameters(results._replace(specs=specs))}
+    found = {each.meaning: each for each in hyperparameters(dataclasses.replace(results, specs=specs))}
     for meaning in ("batch size", "size of the hidden state"):
         it = found[meaning]
         assert (it.of, it.values, it.printed, it.differs) == ("DRQN", "8, 32", "32", True)
     assert [each.meaning for each in found.values() if each.differs] == ["size of the hidden state", "batch size"]
-    assert hyperparameters(results._replace(specs={}, panels=())) == []
+    assert hyperparameters(dataclasses.replace(results, specs={}, panels=())) == []
 
 
 def test_the_papers_estimator_and_the_hikes_noise_stand_beside_the_learner():
     rows = [row(environment=HIKE, N=2000, epochs=50), row(environment=HIKE, estimator="trusted", epochs=None, N=4000)]
-    results = made_up((HIKE,), cells=("GRU",), seeds=1, checkpoints=1)._replace(panels=panels(as_table(rows)))
+    results = dataclasses.replace(
+        made_up((HIKE,), cells=("GRU",), seeds=1, checkpoints=1), panels=panels(as_table(rows))
+    )
     noise = {"observation_std": 0.1, "transition_std": 0.2}
     specs = {run: spec | {"pomdp": spec["pomdp"] | noise} for run, spec in results.specs.items()}
-    found = hyperparameters(results._replace(specs=specs))
+    found = hyperparameters(dataclasses.replace(results, specs=specs))
     assert [(each.of, each.symbol, each.values, each.differs) for each in found if each.of != "DRQN"] == [
         ("MINE", "2N", "2000", True),
         ("MINE", "E", "50", True),
@@ -159,7 +166,7 @@ def test_the_inventory_says_how_each_run_stands(tmp_path):
     train(stored, second)
     fail(stored, second.pieces[1], "no memory left")
     diverge(stored, third, "not finite")
-    rows = inventory(read_results(stored))
+    rows = inventory(read_results([stored.path]))
     assert [each.run for each in rows] == [run.id for run in stored.runs]
     assert [each.state for each in rows] == ["done", "failed", "diverged", "missing"]
     number = len(first.pieces)

@@ -151,6 +151,10 @@ def test_any_other_pomdp_is_shown_by_the_form_of_its_belief():
     world, found = only(stored(arrays((5, 5), decoded=10) | cloud((2, 5), dimensions=3), {"class": "mine.Walk"}))
     assert world["kind"] == "cloud"
     assert "facing" not in found
+    world, found = only(stored(arrays((5, 5), decoded=10) | cloud((2, 5), dimensions=1), {"class": "mine.Line"}))
+    assert world["kind"] == "cloud"
+    assert {"x", "cell_x"} < set(found)
+    assert not {"y", "cell_y"} & set(found)  # states of one number are drawn as one
     gaussian = arrays() | {"belief": np.ones((2, 6, 2), np.float16)}
     world, found = only(stored(gaussian, {"class": "LinearGaussian"}))
     assert world["kind"] == "normal"

@@ -9,13 +9,10 @@ from pathlib import Path
 import pytest
 
 from beliefscope import LSTM, MeasurementSpec, MountainHike, TMaze, classic, write_pomdp
-from beliefscope.agent.stored_spec import CELLS
+from beliefscope.agent.cells import CELLS
 from beliefscope.study.definition import STUDY, read_study, shipped_studies
-from beliefscope.study.environments import KINDS
-from beliefscope.study.filled import MEASUREMENT, TRAINING
-from beliefscope.study.merge import merge
-from beliefscope.study.run_spec import Measurement
-from beliefscope.study.scales import ScaleName
+from beliefscope.study.definition_tables import KINDS, MEASUREMENT, TRAINING, ScaleName
+from beliefscope.study.spec import Measurement, merge
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies.md"
 SCALES: tuple[ScaleName, ...] = ("quick", "small", "full")
@@ -59,7 +56,7 @@ def test_the_shipped_studies_are_the_papers_and_a_demo_each_with_a_line_of_descr
 def test_every_shipped_study_reads_at_every_scale_in_both_variants(name, variant):
     for scale, (num_episodes, period, seeds, num_samples, num_particles, epochs) in zip(
         SCALES,
-        [(300, 100, 2, 2000, 64, 50), (2000, 200, 4, 5000, 128, 100), (5000, 100, 4, 10_000, 1000, None)],
+        [(300, 100, 2, 2000, 64, 400), (2000, 200, 4, 5000, 128, 100), (5000, 100, 4, 10_000, 1000, None)],
         strict=True,
     ):
         study = read_study(name, scale=scale, variant=variant)
@@ -72,7 +69,7 @@ def test_every_shipped_study_reads_at_every_scale_in_both_variants(name, variant
                 of_bits = each.spec.estimator != "sufficiency"
                 expected = MeasurementSpec(
                     estimator=variant if of_bits else "sufficiency",
-                    num_samples=num_samples,
+                    num_samples=4000 if of_bits and scale == "quick" else num_samples,
                     num_particles=num_particles,
                     epochs=epochs if of_bits else None,
                     epsilon=each.spec.epsilon,
@@ -154,10 +151,11 @@ def test_generalisation_measures_at_zero_what_the_five_studies_measure():
 def test_names_of_runs_depend_neither_on_the_order_of_keys_nor_on_the_name_of_the_scale(tmp_path):
     training = "[training]\nnum_episodes = 20\ncheckpoint_period = 10\nexploration_rate = 1\n"
     measurement = "[measurement]\nnum_samples = 3000\nnum_particles = 7\nepochs = 3\nepsilons = [0, 1]\n"
-    measurement += "controls = 'all'\n"
+    measurement += "checkpoints = 'all'\ncontrols = 'all'\n"
     first = 'cells = ["GRU"]\nseeds = [3]\n' + MAZE + training + measurement
     second = (
-        "[measurement]\ncontrols = 'all'\nepsilons = [0.0, 1.0]\nepochs = 3\nnum_particles = 7\nnum_samples = 3000\n"
+        "[measurement]\ncheckpoints = 'all'\n"
+        "controls = 'all'\nepsilons = [0.0, 1.0]\nepochs = 3\nnum_particles = 7\nnum_samples = 3000\n"
         "[training]\nexploration_rate = 1.0\ncheckpoint_period = 10\nnum_episodes = 20\n"
         '[[environments]]\nlength = 4\nstochasticity = 0\npomdp = "t-maze"\n'
     )
@@ -179,6 +177,19 @@ def test_what_a_file_says_wins_and_the_scale_fills_in_the_rest(tmp_path):
         assert (learner.cell, learner.num_episodes, learner.checkpoint_period) == (CELLS["MGU"], 250, 50)
 
 
+@pytest.mark.parametrize("name", ["demo", "paper/tmaze-50"])
+def test_what_is_quick_has_the_pairs_and_steps_it_needs(name):
+    """MINE takes over a thousand steps, at the first and the last checkpoint; sufficiency is measured at all."""
+    for run in read_study(name).runs:
+        last = run.training.learner.num_episodes
+        for each in run.measurements:
+            is_mine = each.spec.estimator == "mine"
+            assert each.episodes == ((0, last) if is_mine else tuple(range(0, last + 1, 100)))
+            assert each.controls == (() if is_mine or each.spec.memory == "whole" else (last,))
+            steps = (each.spec.num_epochs or 0) * (each.spec.num_samples * 4 // 5 // 1024)
+            assert not is_mine or (steps > 1000 and each.spec.num_samples == 4000)
+
+
 def test_checkpoints_and_controls_can_be_chosen(tmp_path):
     def asked(text):
         path = written(tmp_path, 'seeds = [5]\ncells = ["GRU"]\ntraces = false\n' + MAZE + "[measurement]\n" + text)
@@ -189,6 +200,7 @@ def test_checkpoints_and_controls_can_be_chosen(tmp_path):
     assert asked('checkpoints = "last"') == [("mine", (2000,), (2000,)), ("sufficiency", (2000,), (2000,))]
     mine = 'estimators = ["mine"]\n'
     assert asked(mine + 'checkpoints = "first-middle-last"\ncontrols = "none"') == [("mine", (0, 1000, 2000), ())]
+    assert asked(mine + 'checkpoints = "first-last"') == [("mine", (0, 2000), (0, 2000))]
     assert asked(mine + "checkpoints = [400, 0]") == [("mine", (0, 400), (0,))]
     assert asked(mine + 'checkpoints = [400, 0]\ncontrols = "all"') == [("mine", (0, 400), (0, 400))]
     for name in ("best-bound", "trusted"):  # its older name
@@ -222,7 +234,8 @@ def test_a_study_includes_others_and_adds_to_them(tmp_path):
     assert len(study.runs) == 10 + 1 + 1
     shared = next(run for run in study.runs if run.label == "T-Maze, L = 50, GRU, seed 0")
     assert [(each.spec.epsilon, each.episodes, each.controls) for each in shared.measurements] == [
-        *[(0.0, (0, 100, 200, 300), (300,))] * 2,  # MINE and sufficiency
+        (0.0, (0, 300), ()),  # MINE
+        (0.0, (0, 100, 200, 300), (300,)),  # sufficiency
         *[(0.5, (300,), ())] * 2,
     ]
 
@@ -248,8 +261,8 @@ def test_runs_that_meet_are_measured_and_traced_for_both():
         ("cells = ['GRUU']\n" + MAZE, "a cell is 'LSTM', 'GRU', 'BRC', 'NBRC' or 'MGU', but got 'GRUU'; perhaps 'GRU'"),
         ("cells = ['nbrc']\n" + MAZE, "perhaps 'NBRC' is meant"),
         ("cells = 'GRU'\n" + MAZE, "cells is a list of texts, but got 'GRU'"),
-        ("cells = []\n" + MAZE, "cells names at least one, but got []"),
-        ("seeds = [1, 1]\n" + MAZE, "seeds names each but once, but got [1, 1]"),
+        ("cells = []\n" + MAZE, "cells lists at least one value, but got []"),
+        ("seeds = [1, 1]\n" + MAZE, "seeds lists no value twice, but got [1, 1]"),
         ("seeds = [true]\n" + MAZE, "seeds is a list of whole numbers, but got [True]"),
         ("seeds = [-1]\n" + MAZE, "a seed is a whole number from 0 to 4294967295, but got -1"),
         ('name = "two\\nlines"\n' + MAZE, "a study's name is one line of printable characters, of at most 200 bytes"),
@@ -286,7 +299,7 @@ def test_runs_that_meet_are_measured_and_traced_for_both():
         (MAZE + "[training]\nlearning_rate = '1e-3'", "learning_rate is a number, but got '1e-3'"),
         (MAZE + "[training]\nnum_episodes = 7", "num_episodes is a multiple of evaluation_period, here 10, but got 7"),
         (MAZE + "[training]\nnum_episodes = 0", "num_episodes is a whole number of at least 1"),
-        (MAZE + "[training]\ncheckpoint_period = 70", "num_episodes is a multiple of checkpoint_period, here 70"),
+        (MAZE + "[training]\ncheckpoint_period = 15", "checkpoint_period is a multiple of evaluation_period, here 10"),
         (MAZE + "[training]\nnum_episodes = 1000000000000", "a run of a study stores at most 10000 networks"),
         (
             MAZE + "[measurement]\nestimators = ['MINE']",
@@ -295,13 +308,16 @@ def test_runs_that_meet_are_measured_and_traced_for_both():
         (MAZE + "[measurement]\nestimators = ['mine', 'text']", "estimators names each of them once"),
         ("[[environments]]\npomdp = 'mountain-hike'\n[measurement]\nestimators = ['atoms']", "the atoms bound is for"),
         (MAZE + "[measurement]\nepsilons = [2]", "epsilon lies in [0, 1], but got 2.0"),
-        (MAZE + "[measurement]\nepsilons = [0, 0.0]", "epsilons names each but once"),
+        (MAZE + "[measurement]\nepsilons = [0, 0.0]", "epsilons lists no value twice"),
         (MAZE + f"[measurement]\nnum_samples = {10**400}", "num_samples is a whole number"),
         (MAZE + "[measurement]\nnum_samples = 10", "num_samples is a whole number of at least 2000, but got 10"),
         (MAZE + "[measurement]\npart = 'relevant'", "only an environment with irrelevant variables"),
         (MAZE + "[measurement]\npart = 'some'", "part is 'all', 'relevant' or 'irrelevant', but got 'some'"),
         (MAZE + "[measurement]\ncheckpoints = 'first'", "checkpoints, unless a list of episodes, is 'all', "),
-        (MAZE + "[measurement]\ncheckpoints = [0, 5]", "which are stored every 100 episodes, but got [5]"),
+        (
+            MAZE + "[measurement]\ncheckpoints = [0, 5]",
+            "every 100 episodes and at its end, and only these are measured and traced, but got [5]",
+        ),
         (MAZE + "[measurement]\ncontrols = 'no'", "'first-middle-last', 'last', 'none' or 'all', but got 'no'"),
         (MAZE + "[measurement]\nestimators = ['best-bound']\nepochs = 3", "epochs concerns the estimators"),
     ],

@@ -7,14 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from study.tiny import TOML, beliefscope, definition, run
+from study.processes import end, users
+from study.tiny import TOML, beliefscope, copied, definition, run
 
 from beliefscope import RunFolder, StudyFolder, read_study
-from beliefscope.agent.manifest import write_manifest
 from beliefscope.cli import main
-from beliefscope.storage import Damaged, read_lines, read_record, write_lines, write_record
-from beliefscope.study.folder import count_states
-from beliefscope.study.run import missing, restore_descriptions, run_study
+from beliefscope.store import Damaged, lock, read_lines, read_record, write_lines, write_record
+from beliefscope.store.manifest import write_manifest
+from beliefscope.store.pieces import Piece
+from beliefscope.store.study_folder import count_states
+from beliefscope.study import run as running
+from beliefscope.study.missing import pieces_to_do
+from beliefscope.study.run import restore_descriptions, run_study
+from beliefscope.study.workers.interface import Outcome
 
 
 @pytest.fixture(scope="module")
@@ -25,15 +30,6 @@ def whole(tmp_path_factory) -> StudyFolder:
     assert status == 0, err
     assert "4 done, of 4 pieces" in out
     return StudyFolder(folder / "out")
-
-
-def copied(whole: StudyFolder, folder: Path) -> StudyFolder:
-    for file in whole.path.rglob("*"):
-        if file.is_file():
-            there = folder / file.relative_to(whole.path)
-            there.parent.mkdir(parents=True, exist_ok=True)
-            there.write_bytes(file.read_bytes())
-    return StudyFolder(folder)
 
 
 def go_on(folder: Path, *options: object) -> tuple[int, str, str]:
@@ -137,7 +133,7 @@ def test_a_damaged_piece_is_never_read_as_data(whole, tmp_path, capsys):
     study = copied(whole, tmp_path / "out")
     (file,) = (study.path / "runs" / study.runs[0].id / "measure").glob("*.json")
     file.write_text(file.read_text().replace('"bits": ', '"bits": 1'))
-    with pytest.raises(ValueError, match=f"{file.name} is to be read as it was written, but its checksum"):
+    with pytest.raises(ValueError, match=f"{file.name} is damaged: its checksum"):
         study.table()
 
 
@@ -164,7 +160,7 @@ def test_a_description_edited_by_hand_stops_its_run_alone_and_its_repair_lets_th
     (first / "spec.json").write_text(spec.replace('"seed": 0', '"seed": 5'))
     status, out, _ = go_on(study.path)
     assert status == 1
-    assert f"{first / 'spec.json'} describes the run whose name its folder bears" in out
+    assert f"{first / 'spec.json'} describes the run that its folder is named after" in out
     assert (second / "trained.json").exists()
     assert "1 failed" in run("status", study.path)[1]
     (first / "spec.json").write_text(spec)
@@ -185,9 +181,9 @@ def test_a_run_that_was_begun_and_lost_its_description_gets_it_back(tmp_path):
 
 def test_only_some_pieces_with_the_trainings_they_need(whole, tmp_path):
     empty = StudyFolder(tmp_path)
-    empty.prepare(read_study(str(whole.path.parent / "tiny.toml")))
-    assert len(missing(empty)) == 4
-    assert [piece.kind for piece in missing(empty, ["seed 1: measure"])] == ["train", "measure"]
+    empty.prepare(read_study(str(whole.path.parent / "tiny.toml")).describe())
+    assert len(pieces_to_do(empty)) == 4
+    assert [piece.kind for piece in pieces_to_do(empty, ["seed 1: measure"])] == ["train", "measure"]
 
 
 def test_only_what_the_study_does_not_have_is_refused_before_anything_is_written(whole, tmp_path):
@@ -201,7 +197,7 @@ def test_only_what_is_done_already_is_no_error(whole, tmp_path):
     study = copied(whole, tmp_path / "out")
     (file,) = (study.path / "runs" / study.runs[1].id / "measure").glob("*.json")
     file.unlink()
-    assert missing(study, ["seed 0"]) == []
+    assert pieces_to_do(study, ["seed 0"]) == []
     run_study(read_study(str(whole.path.parent / "tiny.toml")), study.path, only=["seed 0"])
     assert not file.exists()
 
@@ -236,14 +232,17 @@ def test_a_table_is_not_put_in_the_place_of_a_folder_or_a_device(whole, tmp_path
     assert not Path("/dev/null").is_file()
 
 
-def test_evaluations_that_are_not_there_any_more_are_named_with_the_way_to_make_them_again(whole, tmp_path, capsys):
+def test_a_run_whose_evaluations_are_gone_is_left_out_of_the_table_and_named_on_standard_error(whole, tmp_path, capsys):
     study = copied(whole, tmp_path / "out")
     metrics = study.path / "runs" / study.runs[0].id / "metrics.jsonl"
     metrics.unlink()
-    assert main(["export", str(study.path)]) == 2
-    said = capsys.readouterr().err
-    assert f"{metrics} is to be read as it was written, but it is not there any more; repeat `beliefscope run`" in said
+    assert main(["export", str(study.path)]) == 0
+    table, said = capsys.readouterr()
+    assert [line.split(",")[3] for line in table.splitlines()[1:]] == ["1"]  # its seed; a comma is in "T-Maze, L = 3"
+    assert f"1 records are damaged and left out, such as {metrics}; `beliefscope run` makes them." in said
     assert said.count("\n") == 1
+    with pytest.raises(Damaged, match="it is missing; repeat `beliefscope run`"):
+        study.table()
     assert [damaged.path for damaged in study.set_aside_damaged()] == [metrics]
     assert "missing" in count_states(study.states())
 
@@ -265,7 +264,7 @@ def test_a_diverged_run_is_told_of_and_has_no_rows(whole, tmp_path):
     ("change", "words"),
     [
         (lambda folder: (folder / "study.json").unlink(), "the folder of a study holds a study.json"),
-        (lambda folder: damage(folder / "study.json"), "study.json is to be read as it was written"),
+        (lambda folder: damage(folder / "study.json"), "study.json is damaged"),
         (lambda folder: _with_format(folder, 99), "reads study folders of format 1, but got 'format 99"),
     ],
 )
@@ -287,12 +286,12 @@ def test_another_study_is_not_put_into_the_same_folder(whole):
     other = whole.path.parent / "other.toml"
     other.write_text(TOML)
     with pytest.raises(ValueError, match=r"holds the study tiny quick text, .* but got 'other quick text'"):
-        StudyFolder(whole.path).prepare(read_study(str(other)))
+        StudyFolder(whole.path).prepare(read_study(str(other)).describe())
 
 
 def test_a_study_with_more_seeds_goes_on_in_its_folder(whole, tmp_path):
     study = copied(whole, tmp_path / "out")
-    study.prepare(read_study(str(definition(tmp_path, TOML.replace("[0, 1]", "[0, 1, 2]")))))
+    study.prepare(read_study(definition(tmp_path, TOML.replace("[0, 1]", "[0, 1, 2]"))).describe())
     assert count_states(study.states()) == "4 done, 2 missing"
 
 
@@ -340,7 +339,7 @@ def test_a_training_without_one_of_its_networks_is_not_called_finished(whole, tm
     study, spec = copied(whole, tmp_path / "out"), read_study(str(whole.path.parent / "tiny.toml")).runs[0].training
     run_folder = RunFolder(study.path, spec)
     (run_folder.path / "params" / "0.eqx").unlink()
-    with pytest.raises(Damaged, match=r"0\.eqx .* not there any more"):
+    with pytest.raises(Damaged, match=r"0\.eqx .* it is missing"):
         run_folder.finish()
 
 
@@ -348,7 +347,7 @@ def test_a_definition_that_would_drop_finished_runs_is_refused(whole, tmp_path):
     study = copied(whole, tmp_path / "out")
     other = read_study(str(definition(tmp_path, TOML.replace("length = 3", "length = 4"))))
     with pytest.raises(ValueError, match=r"without 2 of them, such as T-Maze, L = 3, GRU, seed 0'; choose another"):
-        study.prepare(other)
+        study.prepare(other.describe())
     assert study.csv() == whole.csv()
 
 
@@ -356,7 +355,7 @@ def test_a_damaged_list_of_pieces_is_written_anew_and_an_old_manifest_does_not_s
     study = copied(whole, tmp_path / "out")
     damage(study.path / "study.json")
     study = StudyFolder(study.path)
-    study.prepare(read_study(str(whole.path.parent / "tiny.toml")))
+    study.prepare(read_study(str(whole.path.parent / "tiny.toml")).describe())
     assert study.csv() == whole.csv()
     (study.path / "manifest.json").write_text("x")
     write_manifest(study.path, "cpu")
@@ -379,7 +378,9 @@ def test_a_list_of_pieces_that_was_rewritten_is_refused_in_one_sentence(change, 
     change(described["runs"])
     write_record(study.path / "study.json", described)
     assert main(["status", str(study.path)]) == 2
-    assert "study.json lists runs and their pieces as beliefscope writes them" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert error.startswith(f"beliefscope: {study.path / 'study.json'} ")
+    assert "`beliefscope run`" in error
 
 
 @pytest.mark.slow
@@ -387,7 +388,82 @@ def test_two_processes_share_a_study_without_doing_a_piece_twice(whole, tmp_path
     command = ("run", definition(tmp_path), "--out", tmp_path / "out", "--workers", 1)
     with beliefscope(*command) as first, beliefscope(*command) as second:
         ended = [(process.communicate(), process.returncode) for process in (first, second)]
-    assert {status for _, status in ended} <= {0, 1}  # 1: something was left to the other
+    assert {status for _, status in ended} == {0}, ended  # each waits for what the other does
     stored = StudyFolder(tmp_path / "out")
-    assert go_on(stored.path)[0] == 0
+    assert count_states(stored.states()) == "4 done"
     assert stored.csv() == whole.csv()
+
+
+def without_a_measurement(whole: StudyFolder, folder: Path) -> tuple[StudyFolder, Piece]:
+    """A study of which one measurement is to be done."""
+    study = copied(whole, folder)
+    piece = study.pieces[-1]
+    piece.result(study.path).unlink()
+    return study, piece
+
+
+def test_a_process_waits_for_what_another_is_doing_and_does_it_where_that_has_not(whole, tmp_path):
+    study, piece = without_a_measurement(whole, tmp_path / "out")
+    with beliefscope("run", definition(tmp_path), "--out", study.path, "--workers", 1) as process:
+        with lock(study.files.lock(piece.name)):
+            assert process.stderr is not None
+            assert process.stderr.readline() == f"waiting for another process, which is doing {piece.title}\n"
+            assert not study.is_done(piece)
+        _, err = process.communicate()
+    assert process.returncode == 0, err
+    assert err == "tiny: 1/1 pieces\n"
+    assert study.csv() == whole.csv()
+
+
+def test_a_piece_whose_worker_is_killed_is_done_in_the_same_call(whole, tmp_path):
+    study, piece = without_a_measurement(whole, tmp_path / "out")
+    with beliefscope("run", definition(tmp_path), "--out", study.path, "--workers", 1) as process:
+        while not (workers := users(study.files.lock(piece.name))):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
+        end(workers)
+        _, err = process.communicate()
+    assert process.returncode == 0, err
+    again, last = err.splitlines()
+    assert again.startswith("tried again (1 of 2 times), since its worker died (exit status -9;")
+    assert last == "tiny: 1/1 pieces"
+    assert study.csv() == whole.csv()
+    assert not study.failures()
+
+
+class Killing:
+    """A backend whose only worker is killed whatever it does."""
+
+    in_batches = False
+
+    def __init__(self):
+        self.assigned: list[str] = []
+        self._is_idle = True
+
+    def start(self, runs, folder, *, at_most):
+        return 1
+
+    def idle(self):
+        return [0] if self._is_idle else []
+
+    def assign(self, slot, pieces):
+        self.assigned += [piece.kind for piece in pieces]
+        self._is_idle = False
+
+    def messages(self):
+        self._is_idle = True
+        yield 0, Outcome("killed", "its worker died")
+
+    def close(self):
+        pass
+
+
+def test_a_piece_that_kills_three_workers_has_failed_and_is_not_counted_as_done(tmp_path, monkeypatch, capsys):
+    backend = Killing()
+    monkeypatch.setattr(running, "choose_backend", lambda *_, **__: backend)
+    stored = run_study(read_study(definition(tmp_path)), tmp_path / "out")
+    assert backend.assigned == ["train"] * 6
+    assert [error for _, error in stored.failures()] == ["its worker died, 3 times"] * 2
+    lines = capsys.readouterr().err.splitlines()
+    assert sum(line.startswith("tried again") for line in lines) == 4
+    assert lines[-1] == "tiny: 0/4 pieces, 4 failed or left out"

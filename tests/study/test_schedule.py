@@ -32,9 +32,9 @@ def test_workers_begin_with_trainings_of_different_kinds(study):
     schedule = schedule_of(study)
     first = schedule.take(None, [])
     assert labels(first) == ["train GRU, seed 0"]
-    second = schedule.take(None, [schedule.likeness(first[0])])
+    second = schedule.take(None, [schedule.programs(first[0])])
     assert labels(second) == ["train LSTM, seed 0"]
-    assert labels(schedule.take(schedule.likeness(second[0]), [schedule.likeness(first[0])])) == ["train LSTM, seed 1"]
+    assert labels(schedule.take(schedule.programs(second[0]), [schedule.programs(first[0])])) == ["train LSTM, seed 1"]
 
 
 def test_nothing_of_a_run_is_measured_before_its_training_is_over(study):
@@ -43,14 +43,14 @@ def test_nothing_of_a_run_is_measured_before_its_training_is_over(study):
     assert [piece.kind for piece in taken] == ["train"] * 4
     assert schedule.take(None, []) == []
     assert schedule
-    schedule.trained(taken[2].run, failed=False)
+    schedule.training_ended(taken[2].run, failed=False)
     assert labels(schedule.take(None, [])) == ["measure LSTM, seed 0"]
 
 
 def test_a_failed_training_takes_its_measurements_with_it(study):
     schedule = schedule_of(study)
     (training,) = schedule.take(None, [])
-    assert labels(schedule.trained(training.run, failed=True)) == ["measure GRU, seed 0"]
+    assert labels(schedule.training_ended(training.run, failed=True)) == ["measure GRU, seed 0"]
 
 
 def test_on_a_gpu_agents_that_differ_in_their_seeds_alone_train_together(study):
@@ -65,7 +65,7 @@ def test_all_pieces_are_taken_once(study):
         taken += pieces
         for piece in pieces:
             if piece.kind == "train":
-                schedule.trained(piece.run, failed=False)
+                schedule.training_ended(piece.run, failed=False)
     assert sorted(piece.name for piece in taken) == sorted(piece.name for piece in study.pieces())
 
 
@@ -100,3 +100,14 @@ def test_ends_and_middles_of_all_runs_are_measured_before_what_lies_between(stud
         schedule = Schedule([piece for piece in pieces if piece.episode not in done], runs, in_batches=False)
         taken = [schedule.take(None, [])[0].episode for _ in range(2 * (6 - len(done)))]
         assert [episode for episode in taken if episode in (0, 6, 10)] == taken[: 2 * (3 - len(done))]
+
+
+def test_what_is_put_back_is_taken_again_and_a_training_that_is_put_back_holds_its_measurements(study):
+    schedule = schedule_of(study)
+    trainings = [piece for _ in range(4) for piece in schedule.take(None, [])]
+    assert schedule.ready() == []
+    schedule.put_back(trainings[:1])
+    assert schedule.ready() == trainings[:1]
+    assert schedule.take(None, []) == trainings[:1]
+    schedule.training_ended(trainings[0].run, failed=False)
+    assert labels(schedule.ready()) == ["measure GRU, seed 0"]

@@ -1,4 +1,4 @@
-"""A study's folder may come from a stranger: opening it reads JSON and arrays in that folder, and nothing else."""
+"""A study's folder may come from anybody: opening it reads JSON and arrays in that folder, and nothing else."""
 
 import ast
 import json
@@ -10,7 +10,7 @@ import pytest
 from report.made_up import finish, stored_study
 
 from beliefscope.cli import main
-from beliefscope.storage import read_record, write_record
+from beliefscope.store import read_record, write_record
 
 SOURCE = Path(__file__).parents[2] / "src" / "beliefscope"
 COMMANDS = ("status", "export", "claims", "report")
@@ -49,7 +49,10 @@ def test_an_episode_that_is_no_number_leads_nowhere(command, episode, tmp_path, 
 
     edited(path, change)
     assert main([command, str(path)]) == 2
-    assert "repeat the `beliefscope run` that made the folder" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "study.json" in error
+    assert "`beliefscope run`" in error
+    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import IO
 
+from beliefscope import StudyFolder
+
 TOML = """
 cells = ["GRU"]
 seeds = [0, 1]
@@ -51,3 +53,13 @@ def run(*arguments: object) -> tuple[int, str, str]:
     with beliefscope(*arguments) as process:
         out, err = process.communicate()
         return process.returncode, out, err
+
+
+def copied(whole: StudyFolder, folder: Path) -> StudyFolder:
+    """A copy of a study in another folder."""
+    for file in whole.path.rglob("*"):
+        if file.is_file():
+            there = folder / file.relative_to(whole.path)
+            there.parent.mkdir(parents=True, exist_ok=True)
+            there.write_bytes(file.read_bytes())
+    return StudyFolder(folder)

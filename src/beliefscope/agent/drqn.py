@@ -4,7 +4,7 @@ An episode is played ε-greedily and stored; then come I gradient steps on batch
 network's values of stored transitions are kept beside them (replay.py): they change only when θ' does.
 
 The code is written for one agent; `Plan.each` maps it over agents where they run side by side. Every agent of a call
-is at the same episode, so that what depends on the episode alone is decided once for all.
+is at the same episode, so decisions that depend on the episode alone are made once.
 """
 
 import math
@@ -18,11 +18,11 @@ import optax
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
-from beliefscope.agent.exploration import EpsilonGreedy
-from beliefscope.agent.hyperparameters import DRQN
+from beliefscope.agent.evaluate import EpsilonGreedy
 from beliefscope.agent.network import QNetwork, network_input
-from beliefscope.agent.packing import lay_out, pairing, steps_needed
 from beliefscope.agent.replay import Episode, Replay, empty_replay, refresh_values, sample, store
+from beliefscope.agent.sequence import lay_out, pairing, steps_needed
+from beliefscope.agent.training_spec import DRQN
 from beliefscope.pomdp import POMDP, rollout
 from beliefscope.pomdp.interface import NO_ACTION, Observation
 
@@ -30,7 +30,7 @@ _SHORTEST = 32  # time steps
 
 
 class Agent(NamedTuple):
-    """All that learning carries from one episode to the next."""
+    """The state that learning carries from one episode to the next."""
 
     network: QNetwork  # θ
     target: QNetwork  # θ'
@@ -39,7 +39,7 @@ class Agent(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How the hardware is used; what is computed does not depend on it, but for rounding."""
+    """How the hardware is used; except for rounding, the results do not depend on it."""
 
     each: Callable[[Callable], Callable]  # maps a function of one agent over the agents of a call
     per_row: int  # histories laid out in a row
@@ -110,13 +110,13 @@ def _same(agents: Agent) -> Agent:
 
 
 def _new_target(learner: DRQN, agent: Agent) -> Agent:
-    """θ' ← θ, and with it the value of all that is stored."""
+    """θ' ← θ, and the new values of all stored transitions."""
     replay = refresh_values(agent.replay, agent.network, capacity=learner.buffer_capacity)
     return agent._replace(target=agent.network, replay=replay)
 
 
 class _TargetValues(NamedTuple):
-    """Rides along an episode and keeps (memory, max_a Q_θ'(η_{0:t}, a))."""
+    """Observes an episode and keeps (memory, max_a Q_θ'(η_{0:t}, a))."""
 
     network: QNetwork
     pomdp: POMDP
@@ -127,13 +127,13 @@ class _TargetValues(NamedTuple):
     def update(
         self,
         key: PRNGKeyArray,
-        belief: PyTree,
+        memory_and_value: PyTree,
         action: Int[Array, ""],
         observation: Observation,
         *,
         terminal: Bool[Array, ""],
     ) -> PyTree:
-        return self._step(belief[0], action, observation)
+        return self._step(memory_and_value[0], action, observation)
 
     def _step(self, memory: PyTree, action: Int[Array, ""], observation: Observation) -> PyTree:
         memory, values = self.network.step(memory, action, self.pomdp.encode_observation(observation))

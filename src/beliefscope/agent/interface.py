@@ -1,6 +1,6 @@
-"""What a recurrent agent is, for all that samples, filters or measures: a memory, a step, a vector.
+"""What a recurrent agent is for sampling, filtering and measuring: a memory, a step, a vector.
 
-Nothing here asks how the agent learnt.
+It does not matter how the agent learnt.
 """
 
 from typing import Protocol, runtime_checkable

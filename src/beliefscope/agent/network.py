@@ -11,8 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from beliefscope.agent.cells import Cell
 from beliefscope.agent.cells.gated import uniform
 from beliefscope.agent.cells.interface import Memory
-from beliefscope.agent.layer import run_layer
-from beliefscope.agent.loop import Fresh, Steps
+from beliefscope.agent.sequence import Fresh, Steps, run_layer
 
 
 class QNetwork(eqx.Module):
@@ -63,19 +62,19 @@ class QNetwork(eqx.Module):
         return hidden @ self.weights + self.bias
 
     def memory_vector(self, memory: tuple[Memory, ...], *, whole: bool = False) -> Float[Array, " memory"]:
-        """The hidden states of all layers end to end; with `whole` all that is carried: for the LSTM (h, c)."""
+        """The hidden states of all layers end to end; with `whole` the whole memory: for the LSTM (h, c)."""
         parts = jax.tree.leaves(memory) if whole else [hidden_state(layer) for layer in memory]
         return jnp.concatenate([jnp.ravel(part) for part in parts])
 
     def run(self, inputs: Float[Array, "time rows inputs"], fresh: Fresh, steps: Steps) -> Float[Array, "time rows n"]:
-        """The last layer's hidden states along the first `steps` steps of each row (see layer.py)."""
+        """The last layer's hidden states along the first `steps` steps of each row (see sequence.py)."""
         for cell in self.cells:
             inputs = run_layer(cell, inputs, fresh, steps)
         return inputs
 
 
 class WholeMemory(eqx.Module):
-    """The same agent, of whose memory all that is carried is read: (h, c) of an LSTM, h of the other cells."""
+    """The same agent, whose memory vector has the whole memory: (h, c) of an LSTM, h of the other cells."""
 
     network: QNetwork
 

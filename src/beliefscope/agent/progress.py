@@ -1,14 +1,15 @@
 """The progress bar of a training: episodes, episodes per second, the agents' returns, the time left.
 
-It shows on a terminal only.
+It shows on a terminal; elsewhere there is a line every 20 seconds.
 """
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.text import Text
+
+from beliefscope.log_lines import BarOrLines, LogLines
 
 _SHOWN = 8  # agents whose returns are written out
 
@@ -21,7 +22,7 @@ class _Speed(ProgressColumn):
         return Text("– episodes/s" if speed is None else f"{speed:.1f} episodes/s")
 
 
-class TrainingBar:
+class TrainingBar(BarOrLines):
     """A context manager around one batch's training."""
 
     def __init__(self, title: str, *, agents: int, total: int, done: int, watch: Callable[[float], None] | None = None):
@@ -38,22 +39,19 @@ class TrainingBar:
         self._bar = Progress(*columns, console=console, disable=watch is not None or not console.is_terminal)
         self._task = self._bar.add_task(f"{title} × {agents}", total=total, completed=done, returns="(compiling)")
         self._done, self._total, self._watch = done, total, watch
+        self._title, self._returns = f"{title} × {agents}", "(compiling)"
+        self._lines = LogLines(self._line, wanted=watch is None and not console.is_terminal)
 
     def update(self, more: int, returns: Sequence[float]) -> None:
         """So many more episodes are done; each agent's last return."""
-        self._bar.update(self._task, advance=more, returns=_write(returns))
+        self._returns = _write(returns)
+        self._bar.update(self._task, advance=more, returns=self._returns)
         self._done += more
         if self._watch is not None:
             self._watch(self._done / self._total)
 
-    def __enter__(self) -> "TrainingBar":
-        self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._bar.stop()
+    def _line(self) -> str:
+        return f"{self._title}: {self._done} of {self._total} episodes, return {self._returns}"
 
 
 def _write(returns: Sequence[float]) -> str:

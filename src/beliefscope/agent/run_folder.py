@@ -1,13 +1,8 @@
-"""The folder of one training run, `DIR/runs/<id>`: description, metrics, networks, and the state to resume from.
+"""One training run on disk: description, metrics, networks, and the state to resume from (store/layout.py).
 
-    spec.json             what is trained
-    metrics.jsonl         one line per evaluation
-    params/<episode>.eqx  the network after so many episodes
-    resume.eqx            all that is needed to go on, or to have ended
-    failed.json           there if a parameter or the loss was not finite any more, with the episode
-    trained.json          there if the last episode is done, with the digests of metrics and networks
-
-After each chunk of episodes the first four are written in this order; `resume.eqx` comes last and what it says counts.
+After each chunk of episodes the network, the metrics and the state to resume from are written in this order;
+`resume.eqx` decides how far a run is. A run that ends writes `trained.json`, with the digests of its files, or
+`failed.json`.
 """
 
 import contextlib
@@ -22,140 +17,195 @@ import jax
 import jax.numpy as jnp
 
 from beliefscope.agent.drqn import Agent, init_agent
-from beliefscope.agent.manifest import made_with
 from beliefscope.agent.network import QNetwork
 from beliefscope.agent.training_spec import TrainingSpec
-from beliefscope.errors import require
-from beliefscope.storage import (
+from beliefscope.errors import is_whole, require
+from beliefscope.pomdp import POMDP, Irrelevant, PomdpFileError, TabularPOMDP, format_pomdp
+from beliefscope.store.arrays import load_tree, save_tree
+from beliefscope.store.files import (
     Damaged,
     clear_unfinished,
-    load_tree,
+    read_bytes,
     read_lines,
     read_record,
-    save_tree,
     write_atomic,
     write_lines,
     write_record,
 )
+from beliefscope.store.layout import RunFiles, StudyFiles, is_file, is_there
+from beliefscope.store.manifest import made_with
+from beliefscope.store.schema import Evaluation, Failed, checked
+from beliefscope.store.study_folder import read_trained, stored_episodes
 
 
 @dataclasses.dataclass(frozen=True)
 class RunFolder:
-    """Where one run lies."""
+    """The folder of one run."""
 
     folder: Path  # DIR
     spec: TrainingSpec
 
     @property
     def path(self) -> Path:
-        return self.folder / "runs" / self.spec.id
+        return self.files.folder
+
+    @property
+    def files(self) -> RunFiles:
+        return StudyFiles(self.folder).run(self.spec.id)
 
     def open(self) -> None:
-        """Make the folder, or check that it is this run's and clear away what a killed process was writing."""
-        file, text = self.path / "spec.json", self.spec.canonical_json()
-        if not file.exists():
+        """Make the folder, or check that it is this run's and clear away what a killed process was writing.
+
+        A POMDP of tables is kept beside the description, which has the digests of its arrays alone.
+        """
+        file, text = self.files.spec, self.spec.canonical_json()
+        if not is_there(file):
             write_atomic(file, text.encode())
         require(
-            file.read_text() == text,
-            rule=f"{file} describes the run whose name its folder bears",
+            read_bytes(file) == text.encode(),
+            rule=f"{file} describes the run that its folder is named after",
             received="another description",
-            advice="restore the file, or delete it to have it written anew",
+            advice="restore the file, or delete it so that it is written again",
         )
         clear_unfinished(self.path)
+        tables = _tables(self.spec.pomdp)
+        if tables is not None and not is_there(self.files.pomdp):
+            write_atomic(self.files.pomdp, tables.encode())
 
     def save(self, agent: Agent, episode: int, metrics: list[dict[str, Any]]) -> None:
         """Store the state after `episode` episodes, all metrics so far and, where one is due, the network."""
-        if episode % self.spec.learner.checkpoint_period == 0:
-            save_tree(self._params(episode), agent.network)
-        write_lines(self.path / "metrics.jsonl", metrics)
-        save_tree(self.path / "resume.eqx", (jnp.asarray(episode), agent))
+        if self.spec.learner.stores(episode):
+            save_tree(self.files.network(episode), agent.network)
+        write_lines(self.files.metrics, metrics)
+        save_tree(self.files.resume, (jnp.asarray(episode), agent), of=self.spec.id)
 
     def resume(self) -> tuple[int, Agent] | None:
         """The episodes done and the agent, or None before the first chunk."""
-        file = self.path / "resume.eqx"
-        if not file.exists():
+        file = self.files.resume
+        if not is_there(file):
             return None
-        episode, agent = load_tree(file, (jnp.asarray(0), self._like()))
+        episode, agent = load_tree(file, (jnp.asarray(0), self._like()), of=self.spec.id)
         if [line["episode"] for line in self.metrics(until=int(episode))][-1:] != [int(episode)]:
-            raise Damaged(self.path / "metrics.jsonl", "its last lines are missing")
+            raise Damaged(self.files.metrics, "its last lines are missing")
         return int(episode), agent
 
     def metrics(self, until: int | None = None) -> list[dict[str, Any]]:
         """One record per evaluation, by default all, else those of at most `until` episodes."""
-        file = self.path / "metrics.jsonl"
-        lines = read_lines(file) if file.exists() else []
+        file = self.files.metrics
+        lines = [checked(file, line, Evaluation) for line in read_lines(file)] if is_there(file) else []
         return [line for line in lines if until is None or line["episode"] <= until]
 
     def fail(self, episode: int) -> None:
-        """Record that after so many episodes a parameter or the loss was not finite any more."""
+        """Record that after so many episodes a parameter or the loss was not finite any more.
+
+        The network of the last state before that stays as one more checkpoint.
+        """
         record = {"episode": episode, "reason": "a parameter of the network or the loss is not a finite number"}
-        write_record(self.path / "failed.json", record)
+        state = self.resume()
+        if state is not None:
+            last, agent = state
+            if not is_there(self.files.network(last)):
+                save_tree(self.files.network(last), agent.network)
+            record["last_network"] = last
+        write_record(self.files.failed, record)
 
     def failed(self) -> int | None:
         """The number of episodes (at least 1) after which the run failed, or None."""
-        file = self.path / "failed.json"
-        return read_record(file)["episode"] if file.exists() else None
+        file = self.files.failed
+        return checked(file, read_record(file), Failed)["episode"] if is_there(file) else None
 
     def finish(self) -> None:
         """Record that the last episode is done, and the digests of what the run leaves."""
-        due = range(0, self.spec.learner.num_episodes + 1, self.spec.learner.checkpoint_period)
-        files = [self.path / "metrics.jsonl", *(self._params(episode) for episode in due)]
+        files = [self.files.metrics, *(self.files.network(episode) for episode in self.spec.learner.checkpoints())]
         for file in files:
-            if not file.exists():
-                raise Damaged(file, "it is not there any more")
-        digests = {str(file.relative_to(self.path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+            if not is_file(file):
+                raise Damaged(file, "it is missing")
+        digests = {str(file.relative_to(self.path)): hashlib.sha256(read_bytes(file)).hexdigest() for file in files}
         record = {"episodes": self.spec.learner.num_episodes, "files": digests, "made_with": made_with()}
-        write_record(self.path / "trained.json", record)
+        write_record(self.files.trained, record)
+
+    def store_last(self) -> None:
+        """A run of an older version may have ended without its last network, which resume.eqx still has."""
+        last = self.spec.learner.num_episodes
+        if not self.finished() or last in self.due() or not set(self.due()) <= set(self.checkpoints()):
+            return
+        state = self.resume()
+        if state is not None and state[0] == last:
+            save_tree(self.files.network(last), state[1].network)
+            self.finish()
 
     def finished(self) -> bool:
         """Is the training over, its last episode done?"""
-        return (self.path / "trained.json").exists()
+        return is_file(self.files.trained)
 
     def checkpoints(self) -> list[int]:
-        """The episodes after which the network was stored."""
-        return sorted(int(file.stem) for file in (self.path / "params").glob("[0-9]*.eqx"))
+        """The episodes after which the network was stored, and is there."""
+        return self.files.networks()
+
+    def due(self) -> list[int]:
+        """The episodes after which the run stores a network, whether these are there yet, or were removed since.
+
+        Of a run that is over its records say so: one of an older version may lack the last network.
+        """
+        if self.finished():
+            return stored_episodes(read_trained(self.files.trained))
+        asked, failed = self.spec.learner.checkpoints(), self.files.failed
+        if not is_there(failed):
+            return asked
+        record = checked(failed, read_record(failed), Failed)
+        last = record.get("last_network")
+        return sorted({*(each for each in asked if each < record["episode"]), *([] if last is None else [last])})
 
     def last_checkpoint(self) -> int:
         """The last episode after which a network is stored, once the training is over."""
-        learner = self.spec.learner
-        return learner.num_episodes // learner.checkpoint_period * learner.checkpoint_period
+        return self.due()[-1]
 
     def network(self, episode: int) -> QNetwork:
         """The network after `episode` episodes."""
         require(
             episode in self.checkpoints(),
-            rule=f"networks are stored every {self.spec.learner.checkpoint_period} episodes",
+            rule=f"networks are stored at the start, at the end and every {self.spec.learner.checkpoint_period} "
+            "episodes (checkpoint_period), until `beliefscope archive` removes them",
             received=episode,
-            advice=f"choose among {self.checkpoints()}",
+            advice=f"choose among {self.checkpoints()}, or train with another checkpoint_period",
         )
-        return load_tree(self._params(episode), self._like().network)
-
-    def _params(self, episode: int) -> Path:
-        return self.path / "params" / f"{episode}.eqx"
+        return load_tree(self.files.network(episode), self._like().network)
 
     def _like(self) -> Agent:
         """An agent's shapes; no number of it is used."""
         return eqx.filter_eval_shape(init_agent, jax.random.key(0), self.spec.pomdp, self.spec.learner)
 
 
+def _tables(pomdp: POMDP) -> str | None:
+    """A POMDP of tables as a .pomdp file, from which the same arrays are read; None for others."""
+    inner = pomdp.pomdp if isinstance(pomdp, Irrelevant) else pomdp
+    with contextlib.suppress(PomdpFileError):  # the format holds no first observation
+        return format_pomdp(inner) if isinstance(inner, TabularPOMDP) else None
+    return None
+
+
 def check_companions(folder: Path, spec: TrainingSpec) -> None:
     """Refuse a folder with runs that differ from this one in more than the seed."""
     asked = _settings(json.loads(spec.canonical_json()))
-    for file in sorted((folder / "runs").glob("*/spec.json")):
-        there = _settings(_read_description(file))
+    for run in StudyFiles(folder).runs():
+        there = _settings(_read_description(run.spec))
         different = sorted(name for name in asked.keys() | there.keys() if asked.get(name) != there.get(name))
+        length = "learner.num_episodes"
+        longer = different == [length] and is_whole(there[length]) and there[length] < asked[length]
         require(
             not different,
-            rule="the runs of one folder differ in their seeds alone",
+            rule="the runs of one folder differ only in their seeds",
             received=", ".join(f"{name} {asked.get(name)} (there: {there.get(name)})" for name in different),
-            advice=f"choose another folder than {folder}, or repeat the settings of the runs there",
+            advice=f"to train these agents longer, choose another folder and add --lengthen {folder}"
+            if longer
+            else f"choose another folder than {folder}, or repeat the settings of the runs there",
         )
 
 
 def _read_description(file: Path) -> dict[str, Any]:
     description: Any = None
-    with contextlib.suppress(json.JSONDecodeError):
-        description = json.loads(file.read_text())
+    with contextlib.suppress(ValueError):
+        description = json.loads(read_bytes(file))
     require(
         isinstance(description, dict),
         rule=f"{file} describes a run as a JSON object",

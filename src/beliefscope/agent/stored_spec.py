@@ -4,40 +4,42 @@ import json
 from pathlib import Path
 from typing import Any
 
-from beliefscope.agent.cells import BRC, GRU, LSTM, MGU, NBRC
-from beliefscope.agent.hyperparameters import DRQN
-from beliefscope.agent.training_spec import TrainingSpec
+from beliefscope.agent.cells import CELLS
+from beliefscope.agent.training_spec import DRQN, TrainingSpec
 from beliefscope.errors import require
 from beliefscope.pomdp import POMDP, Irrelevant, MountainHike, TMaze, read_pomdp
-
-CELLS = {cell.__name__: cell for cell in (LSTM, GRU, BRC, NBRC, MGU)}
+from beliefscope.store import RunFiles, is_file
 
 
 def read_spec(run: Path, *, file: Path | None = None) -> TrainingSpec:
-    """The description of the run in this folder; `file` is the .pomdp file of a run that was trained on one.
+    """The description of the run in this folder.
 
-    Only what can be rebuilt exactly is: the result describes itself in the very words of `spec.json`.
+    A POMDP of tables is read from the .pomdp file that is stored with the run; `file` is needed where an older version
+    stored none.
+
+    A run is rebuilt only if this is exact: the result's own description must equal `spec.json`.
     """
-    stored = run / "spec.json"
+    stored = RunFiles(run).spec
     require(
-        stored.is_file(),
+        is_file(stored),
         rule="a run is a folder with a spec.json, DIR/runs/<id>",
         received=str(run),
         advice="choose one of the folders that `beliefscope train` has named at its end",
     )
-    text = stored.read_text()
-    for spec in _candidates(stored, text, file):
+    text = stored.read_text("utf-8", "replace")
+    kept = RunFiles(run).pomdp
+    for spec in _candidates(stored, text, file if file is not None or not is_file(kept) else kept):
         if spec.canonical_json() == text:
             return spec
     raise ValueError(
-        "a run is rebuilt from its description where the POMDP is beliefscope's own or its .pomdp file is given, and "
-        f"the cell is beliefscope's own, but {stored} describes another; pass --file for a .pomdp file, or build the "
-        "TrainingSpec in Python and call beliefscope.measure(RunFolder(folder, spec))."
+        "a run is rebuilt from its description where the POMDP is beliefscope's own or in its .pomdp file, and the "
+        f"cell is beliefscope's own, but {stored} describes another; pass the right .pomdp file by --file, or build "
+        "the TrainingSpec in Python and call beliefscope.measure(RunFolder(folder, spec))."
     )
 
 
 def _candidates(stored: Path, text: str, file: Path | None) -> list[TrainingSpec]:
-    """All that may have been meant: arrays are stored by digest, so the variants are tried."""
+    """All possible POMDPs: arrays are stored by digest, so the variants are tried."""
     try:
         described = json.loads(text)
         learner = dict(described["learner"])

@@ -1,7 +1,7 @@
-"""Train agents, and store what they become; a call that was interrupted goes on where it stopped.
+"""Train agents and store them; a call that was interrupted continues where it stopped.
 
-Runs that differ in their seeds alone form a batch, which one compiled program trains (chunk.py). After every chunk of
-episodes, each agent's evaluation, network and whole state are on disk (run_folder.py).
+Runs that differ only in their seeds form a batch, which one compiled program trains (training_program.py). After every
+chunk of episodes, each agent's evaluation, network and whole state are on disk (run_folder.py).
 """
 
 import contextlib
@@ -15,34 +15,49 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from beliefscope.agent.chunk import Progress, Work, run_chunk, start_agents
+from beliefscope.agent.as_study import enter
 from beliefscope.agent.drqn import Agent
-from beliefscope.agent.manifest import write_manifest
+from beliefscope.agent.lengthen import begin_from, shorter_run
 from beliefscope.agent.progress import TrainingBar
 from beliefscope.agent.run_folder import RunFolder
+from beliefscope.agent.training_program import Progress, Work, run_chunk, start_agents
 from beliefscope.agent.training_spec import TrainingSpec
 from beliefscope.errors import require
-from beliefscope.storage import lock
+from beliefscope.store import lock
+from beliefscope.store.manifest import write_manifest
+from beliefscope.store.pieces import training_name
 
 
 def train(
-    specs: Sequence[TrainingSpec], folder: str | Path, *, watch: Callable[[float], None] | None = None
+    specs: Sequence[TrainingSpec],
+    folder: str | Path,
+    *,
+    environment: str | None = None,
+    lengthen: str | Path | None = None,
+    watch: Callable[[float], None] | None = None,
 ) -> list[RunFolder]:
-    """Train every agent to its last episode, or to its failure; give their folders, in the order of `specs`.
+    """Train every agent to its last episode, or to its failure; return their folders, in the order of `specs`.
 
     Runs that are already there are not trained again; runs that were interrupted go on. Ask `failed()` of a folder
-    whether its agent diverged. `watch` is told the fraction of a batch's episodes that is done, instead of a progress
-    bar and an entry in the manifest.
+    whether its agent diverged. The folder becomes a study of its runs, in which the POMDP is called `environment`, by
+    default after its class and size. `lengthen` is a folder with runs that differ in num_episodes alone, which is
+    smaller there: training goes on from what they have stored. `watch` is told the fraction of a batch's episodes that
+    is done, instead of a progress bar and of entries in manifest and study.
     """
     specs, folder = _checked(specs), Path(folder)
     runs = [RunFolder(folder, spec) for spec in specs]
+    shorter = {spec.id: shorter_run(spec, Path(lengthen)) for spec in specs} if lengthen is not None else {}
     if watch is None:
         write_manifest(folder, jax.devices()[0].device_kind)
+        enter(runs, environment)
     for batch in _batches(runs):
         with contextlib.ExitStack() as stack:
             for run in batch:
-                stack.enter_context(lock(folder / "locks" / f"train-{run.spec.id}"))
+                stack.enter_context(lock(run.files.study.lock(training_name(run.spec.id))))
                 run.open()
+                run.store_last()
+                if run.spec.id in shorter:
+                    begin_from(shorter[run.spec.id], run)
             _train_batch(batch, watch)
     return runs
 
@@ -50,14 +65,14 @@ def train(
 def _checked(specs: Sequence[TrainingSpec]) -> list[TrainingSpec]:
     require(
         isinstance(specs, Sequence) and len(specs) > 0 and all(isinstance(spec, TrainingSpec) for spec in specs),
-        rule="what to train is a list of at least one TrainingSpec",
+        rule="train takes a list of at least one TrainingSpec",
         received=specs,
         advice="pass [TrainingSpec(pomdp=TMaze(50), seed=0)], say",
     )
     ids = [spec.id for spec in specs]
     require(
         len(set(ids)) == len(ids),
-        rule="no run is asked for twice",
+        rule="each run is given once",
         received=[spec.seed for spec in specs],
         advice="give each agent its own seed",
     )
@@ -65,7 +80,7 @@ def _checked(specs: Sequence[TrainingSpec]) -> list[TrainingSpec]:
 
 
 def _batches(runs: list[RunFolder]) -> list[list[RunFolder]]:
-    """Runs that differ in their seeds alone, together."""
+    """Runs that differ only in their seeds, together."""
     batches: dict[str, list[RunFolder]] = {}
     for run in runs:
         batches.setdefault(dataclasses.replace(run.spec, seed=0).id, []).append(run)
@@ -111,25 +126,33 @@ def _gather(runs: list[RunFolder]) -> list[_Member]:
 
 
 def _advance(members: list[_Member], goal: int, bar: TrainingBar) -> list[_Member]:
-    """Train agents that stand at the same episode until `goal`, and store them after every chunk."""
-    runs, episode, learner = [m.run for m in members], members[0].episode, members[0].run.spec.learner
+    """Train agents that are at the same episode until `goal`, store them after every chunk, return those alive."""
+    runs, episode = [member.run for member in members], members[0].episode
     metrics = [run.metrics(until=episode) for run in runs]
-    agents, alive = _stack([member.agent for member in members]), set(range(len(runs)))
+    agents, alive = _stack([member.agent for member in members]), list(range(len(runs)))
     while episode < goal and alive:
-        first, count = max(episode, 0), 0 if episode < 0 else learner.evaluation_period
-        work = Work(runs[0].spec.pomdp, learner, _seeds(runs), jnp.asarray(first), jnp.asarray(count))
+        work = _next_chunk(runs, episode)
         agents, progress = run_chunk(work, agents)
         progress, states = jax.device_get((progress, agents))
-        episode = first + count
-        for index in sorted(alive):
+        episodes = int(work.episodes)
+        episode = int(work.first) + episodes
+        for index in alive:
             if progress.failed[index] >= 0:
                 runs[index].fail(int(progress.failed[index]))
-                alive.remove(index)
-                continue
-            metrics[index].append(_record(episode, progress, index))
-            runs[index].save(_pick(states, index), episode, metrics[index])
-        bar.update(count * len(runs), [metrics[index][-1]["return"] for index in sorted(alive)])
-    return [_Member(runs[index], episode, _pick(agents, index)) for index in sorted(alive)]
+            else:
+                metrics[index].append(_record(episode, progress, index))
+                runs[index].save(_pick(states, index), episode, metrics[index])
+        alive = [index for index in alive if progress.failed[index] < 0]
+        bar.update(episodes * len(runs), [metrics[index][-1]["return"] for index in alive])
+    return [_Member(runs[index], episode, _pick(agents, index)) for index in alive]
+
+
+def _next_chunk(runs: list[RunFolder], episode: int) -> Work:
+    """The episodes until the next evaluation; before the first episode there is an evaluation alone."""
+    spec = runs[0].spec
+    episodes = 0 if episode < 0 else spec.learner.evaluation_period
+    first = jnp.asarray(max(episode, 0))
+    return Work(spec.pomdp, spec.learner, _seeds(runs), first, jnp.asarray(episodes))
 
 
 def _record(episode: int, progress: Progress, index: int) -> dict:

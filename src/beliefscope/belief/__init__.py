@@ -1,13 +1,11 @@
 """Belief filters: p(state | history), exact, Gaussian or as particles."""
 
-from beliefscope.belief.choose import filter_of_paper
 from beliefscope.belief.exact import ExactBelief, ExactFilter
 from beliefscope.belief.interface import Filter, Health
 from beliefscope.belief.kalman import GaussianBelief, KalmanFilter
-from beliefscope.belief.particle import ParticleBelief, ParticleFilter
+from beliefscope.belief.particle import ParticleBelief, ParticleFilter, Resampling, multinomial, systematic
 from beliefscope.belief.product import ByPart, ProductFilter
-from beliefscope.belief.resampling import Resampling, multinomial, systematic
-from beliefscope.belief.run_filter import run_filter
+from beliefscope.belief.run_filter import filter_of_paper, run_filter
 
 __all__ = [
     "ByPart",

@@ -6,7 +6,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from beliefscope.belief.interface import Filter, Health
 from beliefscope.errors import require
-from beliefscope.pomdp.eager import check_action, check_pomdp_type
+from beliefscope.pomdp.arguments import check_action, check_observation, check_pomdp_type
 from beliefscope.pomdp.interface import POMDP, Finite
 
 
@@ -38,6 +38,7 @@ class ExactFilter(Filter):
         self.condition_on_termination = condition_on_termination
 
     def init(self, key: PRNGKeyArray, observation: PyTree, *, terminal: Bool[ArrayLike, ""] = False) -> ExactBelief:
+        check_observation(self.pomdp, observation)
         prior = self.finite.initial_distribution()
         likelihood = self.finite.likelihood(observation)
         return self._correct(prior, likelihood, jnp.asarray(False), terminal=terminal)
@@ -52,6 +53,7 @@ class ExactFilter(Filter):
         terminal: Bool[ArrayLike, ""] = False,
     ) -> ExactBelief:
         check_action(action, self.pomdp.num_actions)
+        check_observation(self.pomdp, observation)
         predicted = self.finite.predict(belief.probabilities, action)
         likelihood = self.finite.likelihood(observation, action)
         return self._correct(predicted, likelihood, belief.impossible, terminal=terminal)

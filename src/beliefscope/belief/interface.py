@@ -1,11 +1,11 @@
 """What a belief filter is: it follows one episode and turns its history into a belief.
 
 `init(key, observation)` gives b_0, `update(key, belief, action, observation)` gives b_t from b_{t-1}, a_{t-1} and o_t;
-both are told whether the episode is over. A filter therefore rides along in `rollout` as it is. The key is used by
-filters that sample and ignored by the others. Batching and compilation are the caller's.
+both are told whether the episode is over. So a filter is an observer for `rollout`. Filters that sample use the key,
+and the others ignore it. The caller does batching and compilation.
 
-`condition_on_termination` says whether the filter knows that the episode goes on (and, at its end, that it ended):
-the paper calls termination observable, but its printed O does not tell the crossroads from the cells beyond it.
+`condition_on_termination` says whether the filter knows that the episode continues (and, at its end, that it ended).
+The paper calls termination observable, but its printed O does not tell the junction from the cells beyond it.
 """
 
 import abc
@@ -18,7 +18,7 @@ Belief = PyTree[Any]
 
 
 class Health(NamedTuple):
-    """How far a belief can be trusted."""
+    """How reliable a belief is."""
 
     effective_sample_size: Float[Array, ""]  # 1 / Σ w² for particles, infinite where nothing is sampled
     impossible: Bool[Array, ""]  # has an observation of probability zero been seen, now or earlier in the episode?
@@ -49,4 +49,4 @@ class Filter(eqx.Module):
 
     @abc.abstractmethod
     def health(self, belief: Belief) -> PyTree[Health]:
-        """How far to trust it: a `Health`, or a record of those by part."""
+        """How reliable the belief is: a `Health`, or a record of those by part."""

@@ -7,7 +7,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from beliefscope.belief.interface import Filter, Health
 from beliefscope.errors import require
-from beliefscope.pomdp.eager import check_action
+from beliefscope.pomdp.arguments import check_action
 from beliefscope.pomdp.linear_gaussian import LinearGaussian
 
 
@@ -73,9 +73,9 @@ class KalmanFilter(Filter):
         """Condition N(mean, covariance) on the observation, in Joseph's form, which keeps the covariance positive."""
         process = self.process
         require(
-            observation.shape == (len(process.observation),),
+            getattr(observation, "shape", None) == (len(process.observation),),
             rule=f"an observation of this process has the shape {(len(process.observation),)}",
-            received=observation.shape,
+            received=getattr(observation, "shape", observation),
             advice="use jax.vmap for a batch",
         )
         seen = process.observation @ covariance @ process.observation.T + process.observation_covariance

@@ -1,4 +1,12 @@
-"""The bootstrap particle filter (the paper's algorithm 2): the belief as a set of M weighted states."""
+"""The bootstrap particle filter (the paper's algorithm 2): the belief as a set of M weighted states.
+
+Resampling turns weights into ancestors: the indices of the particles that are kept. On average each index occurs in
+proportion to its weight. The functions `multinomial` and `systematic` do it for one set of weights.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, get_args
 
 import equinox as eqx
 import jax
@@ -6,14 +14,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from beliefscope.belief.interface import Filter, Health
-from beliefscope.belief.resampling import Resampling, resampler
 from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import fast_key
-from beliefscope.pomdp.eager import check_action, check_pomdp_type
+from beliefscope.pomdp.arguments import Variant, check_action, check_observation, check_pomdp_type, check_variant
 from beliefscope.pomdp.interface import POMDP, ObservationDensity
-from beliefscope.pomdp.variant import Variant, check_variant
+
+Resampling = Literal["multinomial", "systematic"]
 
 MAX_PARTICLES = 100_000  # beyond that, shares of single-precision sums are too coarse to draw from
+_BLOCK = 32  # weights whose running sums are one product
 
 
 class ParticleBelief(eqx.Module):
@@ -68,7 +77,7 @@ class ParticleFilter(Filter):
 
     @classmethod
     def of_paper(cls, pomdp: POMDP, variant: Variant = "text", *, num_particles: int = 1000) -> "ParticleFilter":
-        """The paper's filter in one of its variants; both ignore that the episode goes on."""
+        """The paper's filter in one of its variants; both ignore that the episode continues."""
         check_variant(variant)
         return cls(
             pomdp,
@@ -78,9 +87,11 @@ class ParticleFilter(Filter):
         )
 
     def init(self, key: PRNGKeyArray, observation: PyTree, *, terminal: Bool[ArrayLike, ""] = False) -> ParticleBelief:
+        check_observation(self.pomdp, observation)
         key_draw, key_resample = jax.random.split(fast_key(key))
         particles = jax.vmap(self.pomdp.sample_initial)(jax.random.split(key_draw, self.num_particles))
-        return self._weigh(key_resample, particles, None, observation, jnp.asarray(False), terminal=terminal)
+        weighted = self._weigh(particles, None, observation, jnp.asarray(False), terminal=terminal)
+        return self._after_weighting(key_resample, weighted)
 
     def update(
         self,
@@ -92,17 +103,19 @@ class ParticleFilter(Filter):
         terminal: Bool[ArrayLike, ""] = False,
     ) -> ParticleBelief:
         check_action(action, self.pomdp.num_actions)
+        check_observation(self.pomdp, observation)
         key_resample, key_move = jax.random.split(fast_key(key))
-        particles = belief.particles if self.resample_last else self.resample(key_resample, belief)
+        particles = self._equal_particles(key_resample, belief)
         keys = jax.random.split(key_move, self.num_particles)
         moved = jax.vmap(self.pomdp.sample_transition, (0, 0, None))(keys, particles, action)
-        return self._weigh(key_resample, moved, action, observation, belief.impossible, terminal=terminal)
+        weighted = self._weigh(moved, action, observation, belief.impossible, terminal=terminal)
+        return self._after_weighting(key_resample, weighted)
 
     def resample(self, key: PRNGKeyArray, belief: ParticleBelief) -> PyTree:
-        """M states of equal weight that stand for the same belief."""
+        """M states of equal weight that represent the same belief."""
         require(
             belief.weights.ndim == 1,
-            rule="one belief at a time is resampled",
+            rule="a particle filter resamples one belief at a time",
             received=belief.weights.shape,
             advice="use jax.vmap for a batch",
         )
@@ -111,15 +124,24 @@ class ParticleFilter(Filter):
 
     def features(self, key: PRNGKeyArray, belief: ParticleBelief) -> Float[Array, "M features"]:
         """An unweighted set of M states, each as the POMDP's `state_features`."""
-        particles = belief.particles if self.resample_last else self.resample(key, belief)
-        return jax.vmap(self.pomdp.state_features)(particles)
+        return jax.vmap(self.pomdp.state_features)(self._equal_particles(key, belief))
 
     def health(self, belief: ParticleBelief) -> Health:
         return Health(belief.effective_sample_size, belief.impossible)
 
+    def _equal_particles(self, key: PRNGKeyArray, belief: ParticleBelief) -> PyTree:
+        """M states of equal weight; the weights of a filter that resamples last are equal already."""
+        return belief.particles if self.resample_last else self.resample(key, belief)
+
+    def _after_weighting(self, key: PRNGKeyArray, belief: ParticleBelief) -> ParticleBelief:
+        """The belief, resampled if this filter resamples last."""
+        if not self.resample_last:
+            return belief
+        equal = jnp.full_like(belief.weights, 1 / self.num_particles)
+        return ParticleBelief(self.resample(key, belief), equal, belief.effective_sample_size, belief.impossible)
+
     def _weigh(
         self,
-        key: PRNGKeyArray,
         particles: PyTree,
         action: Int[ArrayLike, ""] | None,
         observation: PyTree,
@@ -127,6 +149,7 @@ class ParticleFilter(Filter):
         *,
         terminal: Bool[ArrayLike, ""],
     ) -> ParticleBelief:
+        """The particles with weights proportional to how well each explains the observation."""
         assert isinstance(self.pomdp, ObservationDensity)
         score = self.pomdp.log_observation
         logs = jax.vmap(lambda state: score(observation, state, action))(particles)
@@ -137,8 +160,58 @@ class ParticleFilter(Filter):
         scaled = jnp.where(possible, jnp.exp(logs - best), 1.0)
         total = jnp.sum(scaled)
         size = total**2 / jnp.sum(scaled**2)
-        belief = ParticleBelief(particles, scaled / total, size, flagged | ~possible)
-        if not self.resample_last:
-            return belief
-        equal = jnp.full_like(belief.weights, 1 / self.num_particles)
-        return ParticleBelief(self.resample(key, belief), equal, size, belief.impossible)
+        return ParticleBelief(particles, scaled / total, size, flagged | ~possible)
+
+
+def resampler(scheme: Resampling) -> Callable[[PRNGKeyArray, Array], Array]:
+    """The function (key, weights [M] that sum to 1) → ancestors [M] of that name."""
+    require(
+        scheme in get_args(Resampling),
+        rule=f"resampling is one of {', '.join(get_args(Resampling))}",
+        received=scheme,
+        advice="the paper uses multinomial",
+    )
+    return {"multinomial": multinomial, "systematic": systematic}[scheme]
+
+
+def multinomial(key: PRNGKeyArray, weights: Float[Array, " M"]) -> Int[Array, " M"]:
+    """M independent draws, as in the paper."""
+    cumulative = _running_share(weights)
+    levels = jax.random.uniform(key, weights.shape, dtype=weights.dtype)
+    # The same binary search, as a loop where loops are cheap and written out where each turn is a launch.
+    loop, unrolled = (partial(jnp.searchsorted, side="right", method=method) for method in ("scan", "scan_unrolled"))
+    return jax.lax.platform_dependent(cumulative, levels, cpu=loop, default=unrolled)
+
+
+def systematic(key: PRNGKeyArray, weights: Float[Array, " M"]) -> Int[Array, " M"]:
+    """One draw u for the whole set: levels (u + 0)/M, (u + 1)/M, …, whose spread is smaller.
+
+    The levels below the running share c_i are the first ⌈M c_i − u⌉, and they belong to the particles up to i. Counting
+    for each level how many particles end at or before it gives the ancestor without a search.
+    """
+    count = len(weights)
+    offset = jax.lax.optimization_barrier(jax.random.uniform(key, dtype=weights.dtype))
+    end = jnp.ceil(count * _running_share(weights) - offset).astype(int)
+    ending = jnp.zeros(count, weights.dtype).at[end].add(1, mode="drop")
+    return _running_sum(ending).astype(int)
+
+
+def _running_share(weights: Float[Array, " M"]) -> Float[Array, " M"]:
+    """Running sums of the weights as shares of their total.
+
+    The weights are first rounded to multiples of 2⁻²³ in single precision. This makes the sums exact in any order, so
+    they never decrease, and a particle of weight zero is never drawn.
+    """
+    grain = 2.0 ** -jnp.finfo(weights.dtype).nmant
+    sums = _running_sum(jnp.round(weights / grain) * grain)
+    return sums / sums[-1]
+
+
+def _running_sum(values: Float[Array, " M"]) -> Float[Array, " M"]:
+    """Prefix sums by blocks: a product with a triangle inside each, then the blocks' totals (three times as fast)."""
+    count = len(values)
+    blocks = jnp.pad(values, (0, -count % _BLOCK)).reshape(-1, _BLOCK)
+    triangle = jnp.triu(jnp.ones((_BLOCK, _BLOCK), values.dtype))
+    inside = jnp.matmul(blocks, triangle, precision="highest")
+    before = jnp.cumsum(inside[:, -1]) - inside[:, -1]
+    return (inside + before[:, None]).reshape(-1)[:count]

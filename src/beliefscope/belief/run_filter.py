@@ -1,14 +1,35 @@
-"""Beliefs along recorded episodes."""
+"""The filter that the paper runs on a POMDP, and the beliefs along recorded episodes."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
 
+from beliefscope.belief.exact import ExactFilter
 from beliefscope.belief.interface import Belief, Filter
+from beliefscope.belief.kalman import KalmanFilter
+from beliefscope.belief.particle import ParticleFilter
+from beliefscope.belief.product import ProductFilter
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
+from beliefscope.pomdp.arguments import Variant, check_variant
+from beliefscope.pomdp.interface import POMDP, Finite
+from beliefscope.pomdp.irrelevant import Irrelevant
 from beliefscope.pomdp.rollout import Trajectory
+
+
+def filter_of_paper(pomdp: POMDP, variant: Variant = "text", *, num_particles: int = 1000) -> Filter:
+    """The filter that the paper runs on this POMDP: exact where the states are finite, particles elsewhere.
+
+    With irrelevant variables it is a product with their Kalman filter. None of them knows that the episode continues.
+    """
+    check_variant(variant)
+    if isinstance(pomdp, Irrelevant):
+        relevant = filter_of_paper(pomdp.pomdp, variant, num_particles=num_particles)
+        return ProductFilter(relevant=relevant, irrelevant=KalmanFilter(pomdp.process))
+    if isinstance(pomdp, Finite):
+        return ExactFilter(pomdp, condition_on_termination=False)
+    return ParticleFilter.of_paper(pomdp, variant, num_particles=num_particles)
 
 
 def run_filter(key: PRNGKeyArray, filter: Filter, trajectory: Trajectory) -> Belief:

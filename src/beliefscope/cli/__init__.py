@@ -1,18 +1,49 @@
 """The command `beliefscope`: the only place where strings become objects.
 
-A wrong value gets one sentence on standard error and exit status 2, an interruption says how to go on (130). Imports
-take seconds, and are made when the command runs, so that an interruption ends these too without a trace.
+A wrong value gets one sentence on standard error and exit status 2, an interruption says how to go on (130). A command
+imports what it needs when it runs: JAX takes seconds, and looking at results needs none.
 """
 
 import contextlib
+import dataclasses
+import importlib
 import os
 import shlex
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from beliefscope.cli.output import readers_may_leave
+from beliefscope import __version__
+from beliefscope.cli.output import plain, readers_may_leave
+from beliefscope.cli.words import understood
+
+
+class _Command(NamedTuple):
+    module: str
+    name: str  # of its class there
+    summary: str
+
+
+COMMANDS = {
+    "run": _Command("work", "RunCommand", "Run a study: train its agents, measure their memories against the belief."),
+    "show": _Command("work", "ShowCommand", "Show what a study consists of and what it costs, without running it."),
+    "list": _Command("look", "ListCommand", "List the studies of the paper, and what your own can be made of."),
+    "status": _Command("look", "StatusCommand", "Say where a study stands: what is done, running, failed or missing."),
+    "report": _Command("look", "ReportCommand", "Write the report of studies: a page that needs no network, figures."),
+    "claims": _Command("look", "ClaimsCommand", "Print the paper's claims with the numbers of studies and verdicts."),
+    "export": _Command("look", "ExportCommand", "Write the table of studies, a row for each measured checkpoint."),
+    "archive": _Command("look", "ArchiveCommand", "Drop the networks of finished runs, and keep all results."),
+    "train": _Command("train", "TrainCommand", "Train recurrent Q-networks to act in a POMDP, and store them."),
+    "measure": _Command("measure", "MeasureCommand", "Measure how much of the belief a trained run's memory holds."),
+    "audit": _Command(
+        "audit", "AuditCommand", "Audit any agent from its log: what does its memory hold of the belief?"
+    ),
+    "bits": _Command("audit", "BitsCommand", "Say how many bits two arrays share."),
+}
+
+
+COMPLETION = ("--tyro-print-completion", "--tyro-write-completion")  # the script with which a shell completes words
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,6 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Small products do not thread: on two threads training is no faster, and its bits depend on their number.
     os.environ.setdefault("NPROC", "1")
     with readers_may_leave():
+        if given[:1] in (["--version"], ["-V"]):
+            print(f"beliefscope {__version__}")
+            return 0
         return _status(given)
 
 
@@ -30,7 +64,7 @@ def _status(given: list[str]) -> int:
         print(end="", flush=True)  # so that a full disk is told of
         return status
     except (ValueError, OSError) as error:
-        print(f"beliefscope: {_one_sentence(error)}", file=sys.stderr)
+        print(f"beliefscope: {plain(_one_sentence(error))}", file=sys.stderr)
         return 2
     except RuntimeError as error:  # JAX: no such platform, not enough memory
         print(f"beliefscope: JAX could not do it: {str(error).splitlines()[0]}", file=sys.stderr)
@@ -42,32 +76,26 @@ def _status(given: list[str]) -> int:
 
 
 def _command(given: list[str]) -> Any:
-    """The command that is asked for, with its options."""
+    """The command that is asked for, with its options; only its module is imported, or all to complete words of."""
     with _ended_by_interrupts():
         import tyro
 
-        from beliefscope.cli.measure import MeasureCommand
-        from beliefscope.cli.report import ClaimsCommand, ReportCommand
-        from beliefscope.cli.study import ExportCommand, ListCommand, RunCommand, ShowCommand, StatusCommand
-        from beliefscope.cli.train import TrainCommand
-    commands = {
-        "run": RunCommand,
-        "show": ShowCommand,
-        "list": ListCommand,
-        "status": StatusCommand,
-        "report": ReportCommand,
-        "claims": ClaimsCommand,
-        "export": ExportCommand,
-        "train": TrainCommand,
-        "measure": MeasureCommand,
-    }
+        every = any(word in given for word in COMPLETION)
+        classes = {name: _loaded(command, wanted=every or given[:1] == [name]) for name, command in COMMANDS.items()}
     return tyro.extras.subcommand_cli_from_dict(
-        commands,
-        args=given,
+        classes,
+        args=understood(given),
         prog="beliefscope",
         description="Does my agent's memory encode the belief?",
         config=(tyro.conf.CascadeSubcommandArgs, tyro.conf.OmitSubcommandPrefixes, tyro.conf.OmitArgPrefixes),
     )
+
+
+def _loaded(command: _Command, *, wanted: bool) -> Any:
+    """The command's class, or one that has its summary alone, for the list of commands."""
+    if wanted:
+        return getattr(importlib.import_module(f"beliefscope.cli.{command.module}"), command.name)
+    return dataclasses.make_dataclass(command.name, [], namespace={"__doc__": command.summary})
 
 
 @contextlib.contextmanager

@@ -1,6 +1,8 @@
 """`beliefscope measure`."""
 
 import dataclasses
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,9 +12,14 @@ from beliefscope.agent.run_folder import RunFolder
 from beliefscope.agent.stored_spec import read_spec
 from beliefscope.errors import require
 from beliefscope.information import Ratio
-from beliefscope.measurement import MeasurementSpec, measure
-from beliefscope.measurement.doubts import stored_warnings
-from beliefscope.measurement.measurement_spec import asked_estimator
+from beliefscope.measurement import measure
+from beliefscope.pomdp import label_of
+from beliefscope.store import MeasurementSpec, RunFiles, StudyFiles, StudyFolder, is_file
+from beliefscope.store.measurement_spec import asked_estimator
+from beliefscope.store.pieces import run_label
+from beliefscope.warning_signs import stored_warnings
+
+_SHOWN = 12  # checkpoints that are written out
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -32,30 +39,68 @@ class MeasureCommand:
     """Measure how much of the belief the memory of a trained run holds, checkpoint by checkpoint.
 
     The defaults are the paper's: MINE on 10,000 pairs, particle sets of 1,000. Measured checkpoints are kept in
-    RUN/measure, and the same command goes on with the others. The first, middle and last also get the controls.
-    beliefscope measure runs/first/runs/0123456789abcdef
+    DIR/runs/<id>/measure, and the same command goes on with the others. The first, middle and last also get the
+    controls. `beliefscope report DIR` shows them all.
+    beliefscope measure runs/first
     """
 
-    run_folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(name="run", metavar="RUN")]
-    """The folder of a trained run, DIR/runs/<id>."""
+    folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
+    """The folder of trained runs, or that of one of them, DIR/runs/<id>."""
     measurement: MeasurementOptions
     episodes: tuple[int, ...] = ()
     """Only the networks after so many episodes; by default all that are stored."""
     file: Path | None = None
-    """The .pomdp file, if the run was trained on one."""
+    """The .pomdp file of a run that an older version trained on one and that has none stored with it."""
 
     def run(self) -> int:
-        asked, spec = self.measurement.build_spec(), read_spec(self.run_folder, file=self.file)
-        folder = self.run_folder.resolve().parent.parent
+        asked = self.measurement.build_spec()
+        runs = sorted((self._run(path) for path in self._paths()), key=lambda run: run.spec.seed)
+        for run in runs:
+            print(_about(run), flush=True)
+            for record in measure(run, asked, episodes=self.episodes or None):
+                print(_line(record), flush=True)
+        print(f"to look at it: {shlex.join(['beliefscope', 'report', str(_study_of(self.folder))])}")
+        return 0
+
+    def _paths(self) -> list[Path]:
+        """The folders of the runs."""
+        if is_file(RunFiles(self.folder).spec):
+            return [self.folder]
+        return [files.folder for files in StudyFiles(self.folder).runs()] or [self.folder]
+
+    def _run(self, path: Path) -> RunFolder:
+        spec = read_spec(path, file=self.file)
+        run = RunFolder(_study_of(path.resolve()), spec)
         require(
-            RunFolder(folder, spec).path == self.run_folder.resolve(),
+            run.path == path.resolve(),
             rule=f"the folder of this run is named runs/{spec.id}",
-            received=str(self.run_folder),
+            received=str(path),
             advice="give it back its name",
         )
-        for record in measure(RunFolder(folder, spec), asked, episodes=self.episodes or None):
-            print(_line(record))
-        return 0
+        return run
+
+
+def _study_of(path: Path) -> Path:
+    """The folder of the study in which a run lies, or the one that was given."""
+    return path.resolve().parent.parent if is_file(RunFiles(path).spec) else path
+
+
+def _about(run: RunFolder) -> str:
+    """Which run, and which checkpoints there are."""
+    stored, due = run.checkpoints(), run.due()
+    gone = sorted(set(due) - set(stored))
+    state = f"; not there: {_listed(gone)}" if gone else ""
+    known = StudyFolder(run.folder).runs if is_file(run.files.study.study) else []
+    label = run_label(label_of(run.spec.pomdp), run.spec.learner.cell.__name__, run.spec.seed)
+    name = next((each.label for each in known if each.id == run.spec.id), label)
+    return f"{name} ({run.spec.id}): networks after {_listed(stored)} episodes{state}"
+
+
+def _listed(episodes: Sequence[int]) -> str:
+    """All of a few, the ends of many."""
+    if len(episodes) <= _SHOWN:
+        return ", ".join(map(str, episodes)) or "no"
+    return f"{episodes[0]}, {episodes[1]}, … {episodes[-1]} ({len(episodes)} networks)"
 
 
 def _line(record: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Output whose reader may leave, as in `beliefscope list | head -1`: the rest goes unread, and the work goes on."""
+"""Output: its reader may leave, as in `beliefscope list | head -1`, and nothing in it is obeyed by a terminal."""
 
 import contextlib
 import os
@@ -46,3 +46,8 @@ def readers_may_leave() -> Iterator[None]:
     finally:
         print(end="", flush=True)
         sys.stdout, sys.stderr = before
+
+
+def plain(text: str) -> str:
+    """Without what a terminal would obey: names of files and in files may hold anything."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "�" for letter in text)

@@ -1,6 +1,7 @@
 """`beliefscope train`."""
 
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,7 +12,8 @@ from beliefscope.agent.run_folder import RunFolder, check_companions
 from beliefscope.agent.stored_spec import CELLS
 from beliefscope.errors import require
 from beliefscope.pomdp import POMDP, Irrelevant, MountainHike
-from beliefscope.study.environments import build_from_file, build_t_maze
+from beliefscope.store.growing_study import check_room
+from beliefscope.study.definition_tables import build_from_file, build_t_maze
 
 CellName = Literal["LSTM", "GRU", "BRC", "NBRC", "MGU"]
 
@@ -41,6 +43,7 @@ class TMazeOptions:
     """λ, how often a move goes astray; the paper's Stochastic T-Maze has 0.3."""
     irrelevant: int = 0
     """d, irrelevant variables to observe beside it; the paper uses 1 and 4."""
+    label = None  # by the POMDP itself
 
     def build(self, learner: DRQN) -> POMDP:
         return _with_irrelevant(build_t_maze(self.length, self.stochasticity), self.irrelevant, learner)
@@ -54,6 +57,7 @@ class MountainHikeOptions:
     """Start with an unknown orientation: the paper's Varying Mountain Hike."""
     irrelevant: int = 0
     """d, irrelevant variables to observe beside it; the paper uses 1 and 4."""
+    label = None
 
     def build(self, learner: DRQN) -> POMDP:
         hike = MountainHike.of_paper(learner.variant, varying=self.varying)
@@ -71,6 +75,10 @@ class FileOptions:
 
     def build(self, learner: DRQN) -> POMDP:
         return build_from_file(self.path, self.horizon)
+
+    @property
+    def label(self) -> str:
+        return self.path.stem
 
 
 Environment = (
@@ -94,7 +102,9 @@ class TrainCommand:
     out: Path
     """The folder for the runs; made if it is not there."""
     seeds: tuple[int, ...] = (0, 1, 2, 3)
-    """One agent for each."""
+    """One agent for each: 0 1 2 3, or 0,1,2,3."""
+    lengthen: Path | None = None
+    """A folder with the same runs of fewer episodes, from which training goes on: the same bits as from the start."""
 
     def run(self) -> int:
         learner = self.learner.build()
@@ -113,9 +123,11 @@ class TrainCommand:
         )
         specs = [TrainingSpec(pomdp=pomdp, learner=learner, seed=seed) for seed in self.seeds]
         check_companions(self.out, specs[0])
-        runs = train(specs, self.out)
+        check_room(self.out, [spec.id for spec in specs])
+        runs = train(specs, self.out, environment=self.environment.label, lengthen=self.lengthen)
         for run in runs:
             print(_summary(run))
+        print(f"to measure their memories: {shlex.join(['beliefscope', 'measure', str(self.out)])}")
         return 1 if any(run.failed() is not None for run in runs) else 0
 
 
@@ -132,6 +144,7 @@ def _with_irrelevant(pomdp: POMDP, size: int, learner: DRQN) -> POMDP:
 def _summary(run: RunFolder) -> str:
     failed = run.failed()
     if failed is not None:
-        return f"seed {run.spec.seed}: diverged after {failed} episodes ({run.path})"
+        kept = f", and its last finite network is that after {run.due()[-1]}" if run.due() else ""
+        return f"seed {run.spec.seed}: diverged after {failed} episodes{kept} ({run.path})"
     last = run.metrics()[-1]
     return f"seed {run.spec.seed}: return {last['return']:.4f} after {last['episode']} episodes ({run.path})"

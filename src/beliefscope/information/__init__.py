@@ -1,19 +1,24 @@
 """Mutual information of paired samples, in bits: estimators, exact values and data whose information is known."""
 
-from beliefscope.information.atoms import SmoothedInformation, smoothed_information
 from beliefscope.information.atoms_bound import AtomsBound, AtomsEstimate
 from beliefscope.information.best_bound import BestBound, BestBoundEstimate, BestBoundSettings, Trusted
+from beliefscope.information.by_step import Steps, StepShare, sufficiency_by_step
 from beliefscope.information.calibrate import Calibration, calibrate
 from beliefscope.information.check import Pair, checked_pair
-from beliefscope.information.entropy import DiscreteEntropy, discrete_entropy, exact_entropy
+from beliefscope.information.entropy import (
+    DiscreteEntropy,
+    SmoothedInformation,
+    discrete_entropy,
+    exact_entropy,
+    smoothed_information,
+)
 from beliefscope.information.gaussian import Gaussian, gaussian_bits
-from beliefscope.information.grid import histogram
 from beliefscope.information.interface import Estimate, Estimator
 from beliefscope.information.known_cases import KnownCase, known_cases
 from beliefscope.information.ksg import KSG
 from beliefscope.information.mutual_information import mutual_information
 from beliefscope.information.neural import MINE, NWJ, SMILE, InfoNCE, NeuralEstimator
-from beliefscope.information.probe import Decoder, Decoding, decode, fit_decoder
+from beliefscope.information.probe import Decoder, Decoding, decode, fit_decoder, histogram
 from beliefscope.information.sufficiency import Ratio, Sufficiency, sufficiency
 
 __all__ = [
@@ -39,6 +44,8 @@ __all__ = [
     "Pair",
     "Ratio",
     "SmoothedInformation",
+    "StepShare",
+    "Steps",
     "Sufficiency",
     "Trusted",
     "calibrate",
@@ -53,4 +60,5 @@ __all__ = [
     "mutual_information",
     "smoothed_information",
     "sufficiency",
+    "sufficiency_by_step",
 ]

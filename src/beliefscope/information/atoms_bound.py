@@ -1,9 +1,9 @@
-"""The atoms bound: what a classifier that names the belief proves about I(h; b), where beliefs take few values.
+"""The atoms bound: what a classifier of the belief proves about I(h; b), where beliefs take few values.
 
-An atom is a value of the belief that recurs. Whatever a classifier p̂ answers, I(h; b) ≥ H(b) − CE, with CE its cross
-entropy on rows that it has not seen. Atoms seen fewer than five times in training form one class: with g the class of
-an atom, I(h; b) ≥ I(h; g(b)) ≥ H(g) − CE. H is the entropy of the classes' frequencies over all rows. That is too low
-by about (classes − 1) / 2N nats, so that the bound stays one.
+An atom is a value of the belief that recurs. For any classifier p̂, I(h; b) ≥ H(b) − CE, with CE its cross entropy on
+rows that it has not seen. Atoms seen fewer than five times in training form one class: with g the class of an atom,
+I(h; b) ≥ I(h; g(b)) ≥ H(g) − CE. H is the entropy of the classes' frequencies over all rows. It is too low by about
+(classes − 1) / 2N nats, so the result remains a lower bound.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ _FAMILIES = (
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class AtomsEstimate(Estimate):
-    """The bound, and what it rests on."""
+    """The bound, and the data it is based on."""
 
     num_atoms: int  # distinct beliefs
     num_classes: int  # atoms that were common enough, and one more for the rare ones
@@ -121,8 +121,10 @@ def _surprise(classes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
 def _adjusted(
     judged: Float[np.ndarray, "splits judge"], excess: Float[np.ndarray, "splits judge"]
 ) -> tuple[float, float]:
-    """The mean cross entropy, freed by regression from what judging rows of more or less likely classes than usual do
-    to it, and its standard error, that of the choice of splits included."""
+    """The mean cross entropy and its standard error, which includes the choice of splits.
+
+    A regression removes the effect of judging rows whose classes are more or less likely than usual.
+    """
     slope = float(np.mean((judged - judged.mean()) * (excess - excess.mean())) / max(np.var(excess), 1e-12))
     freed = judged - slope * excess
     within, between = np.var(freed, ddof=1) / freed.size, np.var(freed.mean(axis=1), ddof=1) / len(freed)

@@ -1,59 +1,53 @@
 """The best combination of several critics, judged on pairs that it was not fitted on.
 
-For each of three splits of the pairs, three fifths train the critics (candidates.py), one fifth chooses how much of
-each goes into T = Σ w_k T_k, and one judges it by the bound of Donsker and Varadhan,
+For each of three splits of the pairs, three fifths train the critics (candidates.py), one fifth chooses the weights in
+T = Σ w_k T_k, and one fifth judges T by the bound of Donsker and Varadhan,
 
     I(x; y) ≥ E_p[T] − log E_q[e^T],
 
-with every judged x against every y of the judging and choosing fifths. (Critics in closed form are fitted once more for
-that, on the choosing pairs too; no judged x or y is among them.) The bound is concave in the weights, so that the best
-ones are found. Where so few shuffled pairs make up E_q[e^T] that it is not known, the
-pairs themselves are counted among the shuffles. The number is then at most log2 of how many y each x has met, and reads
-"at least".
+with every judged x against 4,000 y of the judging and choosing fifths. (For this, critics in closed form are fitted
+once more, on the choosing pairs too; no judged x or y is among them.) The bound is concave in the weights, so the best
+ones can be found (judging.py). If too few shuffled pairs make up E_q[e^T] to know it, the pairs themselves are counted
+among the shuffles. The number is then at most log2 of the number of y that each x is compared with. It reads "at least"
+there, and from two bits below that limit on.
 
-One more fit has only half of the training pairs. What it loses says what more pairs would gain: where that is much, the
-number reads "too few pairs". The interval is made of that, of the scatter of the judged pairs, and of 3 %.
+One more fit has only half of the training pairs. Its loss shows what more pairs would gain. If the loss is large, the
+number reads "too few pairs". The interval combines that loss, the scatter of the judged pairs, and 3 %.
 """
 
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
-from scipy.optimize import minimize
+from jaxtyping import PRNGKeyArray
 
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
-from beliefscope.information.candidates import (
-    Gaussian,
-    GaussianClasses,
-    Regression,
-    Table,
-    Where,
-    classes_of,
-    mlp_logits,
-    recurs,
-    separable_tables,
-)
+from beliefscope.information import classifiers
+from beliefscope.information.bounds import Samples
+from beliefscope.information.candidates import gaussian_tables, regression_tables, separable_tables, student_tables
 from beliefscope.information.check import Pair, checked_pair, is_constant
+from beliefscope.information.columns import independent_directions, ranks_and_length, set_features, standardised
+from beliefscope.information.cross_checks import cross_checks
 from beliefscope.information.decoders import Split, reading, splits
 from beliefscope.information.entropy import row_labels
 from beliefscope.information.interface import Estimate
-from beliefscope.information.normal_scores import independent_directions, ranks_and_length, standardised
-from beliefscope.information.scores import Samples
-from beliefscope.information.seeding import generator
+from beliefscope.information.judging import Judged, Rules, judged
 from beliefscope.information.separable import BATCH
-from beliefscope.information.set_features import set_features
+from beliefscope.information.tables import Table, Where, Wheres
 
 LEAST_PAIRS = 1000
 _MOST_REGRESSED = 8  # columns of the side that a regression predicts
 _CLEARLY = 1.1  # times as much as ranks must independent directions show, if networks are to read them
 _MOST_TURNED = 64  # columns whose independent directions are sought
+_MOST_OF_STUDENT = 32  # columns of both sides together, for a t distribution
+_MOST_CHOOSING = 2000  # rows on which weights are chosen
+_MOST_MET = 4000  # y that a judged x meets, or as many as are judged
 AT_LEAST = "at least: more cannot be told from so many pairs"
 TOO_FEW = "too few pairs: with half of them it would read much less"
 
@@ -63,10 +57,9 @@ class BestBoundSettings:
     """How the candidates are combined and judged."""
 
     splits: int = 3
-    shuffles: int = 1_000_000  # shuffled pairs on which weights are chosen
     most_weight: float = 1.2  # of a candidate
     gain: float = 0.005  # nats that a combination must gain over the best candidate alone
-    near: float = 1.5  # bits below log2 of the y that each x meets, from where on a number reads "at least"
+    near: float = 2.0  # bits below log2 of the y that each x meets, from where on a number reads "at least"
     effective: float = 100.0  # shuffled pairs that E_q[e^T] must rest on
     errors: float = 2.0  # standard errors to each side of the interval
     rising: float = 2.0  # how often what half of the pairs lose is added above it
@@ -82,18 +75,16 @@ class BestBoundEstimate(Estimate):
     candidates: dict[str, float] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
     growth: float = 0.0  # bits that half of the training pairs lose
+    checks: dict[str, float] = field(default_factory=dict)  # bits of KSG and the Gaussian formula, which are no bounds
 
-
-class _Value(NamedTuple):
-    """In nats."""
-
-    bound: float
-    safe: float  # with the pairs themselves among the shuffles
-    effective: float  # of the shuffled pairs
-    variance: float  # of the bound
+    def __str__(self) -> str:
+        said = ", ".join(f"{name} {bits:z.2f}" for name, bits in self.checks.items())
+        return super().__str__() + (f"; checks: {said}" if said else "")
 
 
 class _Candidate(NamedTuple):
+    """Its scores on the choosing and on the judging rows of all splits."""
+
     name: str
     choosing: Table
     judging: Table
@@ -123,93 +114,53 @@ class BestBound:
             return BestBoundEstimate(**nothing, estimator=self.name)
         key_split, key_fit = jax.random.split(fast_key(key))
         parts = _with_half(splits(key_split, number, self.settings.splits))
-        wheres = [
-            (Where(choose, choose), Where(judge, np.concatenate([judge, choose])))
-            for choose, judge in zip(parts.choose, parts.judge, strict=True)
-        ]
-        by_split = _candidates(key_fit, _prepared(pair), parts, wheres, watch)
+        wheres = _wheres(parts)
+        prepared = _prepared(pair)
+        candidates = _candidates(key_fit, prepared, parts, wheres, watch)
+        watch("cross-checks")
+        checks = cross_checks(*prepared.plain)
         watch("their combination")
-        found = [self._judged(generator(jax.random.fold_in(key, place)), each) for place, each in enumerate(by_split)]
-        return self._report(found, [each.name for each in by_split[0]], number, particles, len(wheres[0][1].y))
-
-    def _judged(
-        self, draw: np.random.Generator, candidates: list[_Candidate]
-    ) -> tuple[Float[np.ndarray, " k"], _Value, list[_Value]]:
-        """The weights, the value of the combination, and that of each candidate alone."""
-        weights = self._weights(draw, [each.choosing for each in candidates])
-        combined, alone = jnp.zeros(()), []
-        for weight, each in zip(weights, candidates, strict=True):
-            scores = each.judging.scores()
-            alone.append(_value(scores))
-            combined = combined + weight * scores
-        return weights, _value(combined), alone
-
-    def _weights(self, draw: np.random.Generator, tables: list[Table]) -> Float[np.ndarray, " k"]:
-        """Those of the best bound on the choosing rows, with the pairs themselves among the shuffles."""
-        shuffled, own = [], []
-        place = other = np.zeros(0, int)
-        for table in tables:
-            scores = np.asarray(table.scores())
-            if not own:
-                place = draw.integers(0, len(scores), self.settings.shuffles)
-                other = (place + draw.integers(1, len(scores), self.settings.shuffles)) % len(scores)
-            shuffled.append(scores[place, other])
-            own.append(np.diagonal(scores))
-        given = jnp.asarray(np.stack(shuffled)), jnp.asarray(np.stack(own))
-
-        def loss(weights: Float[np.ndarray, " k"]) -> tuple[float, Float[np.ndarray, " k"]]:
-            value, slope = _loss(jnp.asarray(weights, jnp.float32), *given)
-            return float(value), np.asarray(slope, np.float64)
-
-        alone = np.eye(len(tables))
-        losses = [loss(weights)[0] for weights in alone]
-        best = alone[int(np.argmin(losses))] if min(losses) < 0 else np.zeros(len(tables))
-        bounds = [(0.0, self.settings.most_weight if lost < 0 else 0.0) for lost in losses]  # what fails alone is out
-        found = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 25})
-        return found.x if found.fun < min(*losses, 0.0) - self.settings.gain else best
+        rules = Rules(self.settings.most_weight, self.settings.gain, self.settings.effective)
+        names, *tables = zip(*candidates, strict=True)
+        found = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), judged(*tables, rules))
+        estimate = self._report(found, list(names), number, particles, wheres.judging.y.shape[1])
+        return replace(estimate, checks=checks)
 
     def _report(
-        self,
-        found: list[tuple[Float[np.ndarray, " k"], _Value, list[_Value]]],
-        names: list[str],
-        number: int,
-        particles: int | None,
-        shuffled: int,
+        self, found: Judged, names: list[str], number: int, particles: int | None, shuffled: int
     ) -> BestBoundEstimate:
-        *found, half = found
-        ceiling = math.log2(shuffled)
-        combined = [value for _, value, _ in found]
-        weighted = dict(zip(names, np.mean([weights for weights, _, _ in found], axis=0), strict=True))
+        """In bits. The last split is the one with half of the pairs."""
+        whole, combined = slice(None, -1), found.combined
+        weights = dict(zip(names, map(float, found.weights[whole].mean(axis=0)), strict=True))
         # A critic that has learnt to tell so many pairs apart knows little of those that are closer.
-        learnt = math.log2(BATCH) - 1 if weighted.get("separable", 0.0) >= 0.5 else np.inf
-        open_above = any(self._is_open(value, min(ceiling - self.settings.near, learnt)) for value in combined)
-        values = np.array([value.safe if open_above else value.bound for value in combined]) / np.log(2)
-        growth = (combined[0].safe - half[1].safe) / np.log(2)
-        within = float(np.mean([value.variance for value in combined])) / len(found) / np.log(2) ** 2
-        between = float(np.var(values, ddof=1)) / len(found) if len(found) > 1 else 0.0
-        bits, error = float(values.mean()), float(np.sqrt(max(within, between)))
+        learnt = math.log2(BATCH) - 1 if weights.get("separable", 0.0) >= 0.5 else np.inf
+        rests_on_few = bool(np.any(combined.effective < self.settings.effective))
+        values = (combined.safe if rests_on_few else combined.bound) / np.log(2)
+        most = min(math.log2(shuffled) - self.settings.near, learnt)
+        open_above = rests_on_few or bool(np.any(values[whole] > most))
+        growth, count = float(values[0] - values[-1]), len(values) - 1
+        variance = combined.safe_variance if rests_on_few else combined.variance
+        within = float(np.mean(variance[whole])) / count / np.log(2) ** 2
+        between = float(np.var(values[whole], ddof=1)) / count if count > 1 else 0.0
+        # A critic that is 0 everywhere proves 0 bits.
+        bits, error = max(float(values[whole].mean()), 0.0), float(np.sqrt(max(within, between)))
+        below = max(self.settings.errors * error, self.settings.least)
         above = self.settings.errors * error + self.settings.rising * max(growth, 0.0)
         above += max(self.settings.unseen * bits, self.settings.least)
         few = bool(growth > max(self.settings.few * bits, 2 * error))
         return BestBoundEstimate(
             bits=bits,
             standard_error=error,
-            interval=(bits - self.settings.errors * error, np.inf if open_above else bits + above),
+            interval=(bits - below, np.inf if open_above else bits + above),
             growth=growth,
             num_samples=number,
             num_particles=particles,
             estimator=self.name,
             ceiling=bits if open_above else None,
             warnings=(AT_LEAST,) * open_above + (TOO_FEW,) * few,
-            candidates={
-                name: float(np.mean([alone[place].bound for _, _, alone in found]) / np.log(2))
-                for place, name in enumerate(names)
-            },
-            weights={name: float(weight) for name, weight in weighted.items()},
+            candidates=dict(zip(names, map(float, found.alone[whole].mean(axis=0) / np.log(2)), strict=True)),
+            weights=weights,
         )
-
-    def _is_open(self, value: _Value, most: float) -> bool:
-        return value.effective < self.settings.effective or value.bound > most * math.log(2)
 
 
 @dataclass(frozen=True)
@@ -226,6 +177,14 @@ def _with_half(parts: Split) -> Split:
     half = np.resize(train[: len(train) // 2], len(train))
     added = [half, *(np.asarray(rows[0]) for rows in parts[1:])]
     return Split(*(np.concatenate([rows, [more]]) for rows, more in zip(parts, added, strict=True)))
+
+
+def _wheres(parts: Split) -> Wheres:
+    """Every choosing x with every choosing y; every judged x with the judged and the choosing y, or the first 4,000."""
+    choose, judge = (np.asarray(rows) for rows in parts[1:])
+    some = choose[:, :_MOST_CHOOSING]
+    others = np.concatenate([judge, choose], axis=1)[:, : max(_MOST_MET, judge.shape[1])]
+    return Wheres(Where(some, some), Where(judge, others))
 
 
 class _Sides(NamedTuple):
@@ -258,143 +217,42 @@ def _prepared(pair: Pair) -> _Prepared:
 
 
 def _candidates(
-    key: PRNGKeyArray,
-    prepared: _Prepared,
-    parts: Split,
-    wheres: list[tuple[Where, Where]],
-    watch: Callable[[str], None],
-) -> list[list[_Candidate]]:
-    """Those of each split."""
+    key: PRNGKeyArray, prepared: _Prepared, parts: Split, wheres: Wheres, watch: Callable[[str], None]
+) -> list[_Candidate]:
     key_separable, key_x, key_y = jax.random.split(key, 3)
-    watch("Gaussian critics")
-    found, clearer = _of_gaussians(prepared, parts, wheres)
-    recurring = [recurs(atoms, parts) for atoms in prepared.atoms]
-    if not any(recurring):  # else classifiers see all there is
-        watch("separable critics")
-        sides = prepared.independent if clearer else prepared.ranks
-        more = _of_continuous(key_separable, prepared.plain, sides, parts, wheres)
-        found = [[*one, *other] for one, other in zip(found, more, strict=True)]
+    recurring = [classifiers.recurs(atoms, parts) for atoms in prepared.atoms]
+    found = []
     for name, (key_side, named) in {"y": (key_y, 1), "x": (key_x, 0)}.items():
-        if recurring[named]:
+        if recurring[named]:  # first, since a GPU fits networks while the processor goes on
             watch(f"classifiers of {name}'s atoms")
-            more = _of_atoms(key_side, prepared, named, name, parts, wheres)
-            found = [[*one, *other] for one, other in zip(found, more, strict=True)]
-    return found
-
-
-def _of_gaussians(
-    prepared: _Prepared, parts: Split, wheres: list[tuple[Where, Where]]
-) -> tuple[list[list[_Candidate]], bool]:
-    """And whether independent directions show clearly more than the columns do."""
+            both = prepared.atoms[named], parts, wheres
+            networks = classifiers.mlp_tables(key_side, prepared.read[1 - named], *both, turned=named == 0)
+            gaussian = classifiers.gaussian_tables(prepared.plain[1 - named], *both, turned=named == 0)
+            found.append(_Candidate(f"MLP of {name}'s atoms", *networks))
+            found.append(_Candidate(f"Gaussians of {name}'s atoms", *gaussian))
+    watch("Gaussian critics")
     given = {"Gaussian": prepared.plain, "Gaussian of ranks": prepared.ranks}
     given["Gaussian of independent directions"] = prepared.independent
-    found: list[list[_Candidate]] = [[] for _ in wheres]
-    shown = dict.fromkeys(given, 0.0)
-    for name, sides in given.items():
-        for place, where in enumerate(wheres):
-            train, choose = np.unique(parts.train[place]), np.asarray(parts.choose[place])
-            value, *tables = _gaussian(sides, train, choose, where)
-            found[place].append(_Candidate(name, *tables))
-            shown[name] += value
-    _, of_ranks, of_directions = shown.values()
-    return found, of_directions > _CLEARLY * of_ranks
+    gaussians = {name: gaussian_tables(*sides, parts, wheres) for name, sides in given.items()}
+    if not any(recurring):  # else classifiers see all there is
+        _, of_ranks, of_directions = (float(np.mean(values)) for values, *_ in gaussians.values())
+        read = prepared.independent if of_directions > _CLEARLY * of_ranks else prepared.ranks
+        found = _of_continuous(key_separable, prepared.plain, read, parts, wheres, watch)
+    return [_Candidate(name, *tables) for name, (_, *tables) in gaussians.items()] + found
 
 
 def _of_continuous(
-    key: PRNGKeyArray, plain: _Sides, read: _Sides, parts: Split, wheres: list[tuple[Where, Where]]
-) -> list[list[_Candidate]]:
-    """The separable critic, and regressions where there are few columns."""
-    with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
-        tables = separable_tables(key, Samples(*map(jnp.asarray, read)), parts, wheres)
-    found = [[_Candidate("separable", *pair)] for pair in tables]
-    for place, where in enumerate(wheres):
-        train = np.unique(parts.train[place])
-        for name, (given, said) in {"y": plain, "x": plain[::-1]}.items():
-            if said.shape[1] <= _MOST_REGRESSED:
-                some = _regression(given, said, train, where, turned=name == "x")
-                found[place].append(_Candidate(f"regression of {name}", *some))
+    key: PRNGKeyArray, plain: _Sides, read: _Sides, parts: Split, wheres: Wheres, watch: Callable[[str], None]
+) -> list[_Candidate]:
+    """The separable critic, and regressions and a t distribution where there are few columns."""
+    watch("separable critics")
+    separable = separable_tables(key, Samples(*map(jnp.asarray, read)), parts, wheres)
+    watch("regressions")
+    found = [_Candidate("separable", *separable)]
+    for name, (given, said) in {"y": plain, "x": plain[::-1]}.items():
+        if said.shape[1] <= _MOST_REGRESSED:
+            some = regression_tables(given, said, parts, wheres, turned=name == "x")
+            found.append(_Candidate(f"regression of {name}", *some))
+    if plain.x.shape[1] + plain.y.shape[1] <= _MOST_OF_STUDENT:
+        found.append(_Candidate("Student's t", *student_tables(*plain, parts, wheres)))
     return found
-
-
-def _of_atoms(
-    key: PRNGKeyArray, prepared: _Prepared, named: int, name: str, parts: Split, wheres: list[tuple[Where, Where]]
-) -> list[list[_Candidate]]:
-    """Classifiers that read the other side and name the atom of side `named`."""
-    atoms, turned, found = prepared.atoms[named], named == 0, []
-    answers = mlp_logits(key, prepared.read[1 - named], atoms, parts)
-    for place, where in enumerate(wheres):
-        rows = [each.y if turned else each.x for each in where]
-        classes, logits = answers[place]
-        networks = [classes.answers(logits[each], one, turned=turned) for each, one in zip(rows, where, strict=True)]
-        gaussians = _gaussian_classes(prepared.plain[1 - named], atoms, parts, place, rows, where, turned=turned)
-        both = {"MLP": networks, "Gaussians": gaussians}
-        found.append([_Candidate(f"{kind} of {name}'s atoms", *tables) for kind, tables in both.items()])
-    return found
-
-
-def _gaussian(sides: _Sides, train, choose, where: tuple[Where, Where]) -> tuple[float, Table, Table]:
-    """As many directions as suit the choosing rows, and their value there; judging rows are scored by a critic that
-    was fitted on both.
-    """
-    x, y = (np.asarray(side, np.float64) for side in sides)
-    critic, best, kept = Gaussian(x[train], y[train]), 0.0, 0
-    for number in critic.numbers():
-        critic.kept = number
-        value = _value(critic.table(x[choose], y[choose]).scores()).safe
-        if value > best:
-            best, kept = value, number
-    critic.kept = kept
-    both = np.concatenate([train, choose])
-    judging = Gaussian(x[both], y[both], kept)
-    return best, critic.table(x[where[0].x], y[where[0].y]), judging.table(x[where[1].x], y[where[1].y])
-
-
-def _regression(given, said, train, where: tuple[Where, Where], *, turned: bool) -> list[Table]:
-    critic = Regression(given[train], said[train])
-    rows = [(each.y, each.x) if turned else (each.x, each.y) for each in where]
-    return [critic.table(given[of_given], said[of_said], turned=turned) for of_given, of_said in rows]
-
-
-def _gaussian_classes(
-    x: Float[np.ndarray, "n d"], atoms, parts: Split, place: int, rows, where: tuple[Where, Where], *, turned: bool
-) -> list[Table]:
-    train, choose = np.unique(parts.train[place]), np.asarray(parts.choose[place])
-    chosen = GaussianClasses(x, classes_of(atoms, train, seen=1), train)
-    chosen.choose(x, choose)
-    both = np.concatenate([train, choose])
-    judging = GaussianClasses(x, classes_of(atoms, both, seen=1), both, like=chosen)
-    return [
-        each.classes.answers(each.logits(x[some]), one, turned=turned)
-        for each, some, one in zip((chosen, judging), rows, where, strict=True)
-    ]
-
-
-def _value(scores: Float[Array, "n m"]) -> _Value:
-    """Of scores whose first n columns are those of the rows' own y."""
-    return _Value(*(float(part) for part in _bound(scores)))
-
-
-@jax.jit
-def _bound(scores: Float[Array, "n m"]):
-    number, columns = scores.shape
-    own = jnp.diagonal(scores)
-    top = jnp.max(scores)
-    shared, of_own = jnp.exp(scores - top), jnp.exp(own - top)
-    off = jnp.where(jnp.eye(number, columns, dtype=bool), 0, shared)
-    total = jnp.sum(jnp.sum(off, axis=1))
-    effective = total**2 / jnp.maximum(jnp.sum(jnp.sum(off**2, axis=1)), 1e-30)
-    bound = jnp.mean(own) - top - jnp.log(jnp.maximum(total, 1e-30) / (number * (columns - 1)))
-    safe = jnp.mean(own) - top - jnp.log((total + jnp.sum(of_own)) / (number * columns))
-    return bound, safe, effective, jnp.var(own) / number + 1 / jnp.maximum(effective, 1.0)
-
-
-@jax.jit
-@jax.value_and_grad
-def _loss(
-    weights: Float[Array, " k"], shuffled: Float[Array, "k shuffles"], own: Float[Array, "k n"]
-) -> Float[Array, ""]:
-    """Minus the bound."""
-    number = own.shape[1]
-    off, on = weights @ shuffled, weights @ own
-    of_off = jax.nn.logsumexp(off) + np.log((1 - 1 / number) / len(off))
-    return jnp.logaddexp(of_off, jax.nn.logsumexp(on) - 2 * np.log(number)) - jnp.mean(on)

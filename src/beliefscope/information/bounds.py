@@ -1,23 +1,62 @@
-"""Bounds on mutual information: what a critic T is fitted to, and what is then read off its scores.
+"""Bounds on mutual information: the objective of a critic T, and the value computed from its scores.
 
 p are the pairs, q the same pairs shuffled. Each bound has the gradient that a critic climbs, from a batch of p and one
 of q, and its value in bits from the scores of a critic. A bound may carry one number from batch to batch, whose
-logarithm is the `carry`; evaluating never touches it.
+logarithm is the `carry`; evaluation does not change it. `bootstrap_error` is the error of a bound over the choice of
+pairs, from scores that were computed once.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from functools import cache, partial
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float, Int
 
-from beliefscope.information.critics import Critic, SetCritic
-from beliefscope.information.scores import Samples, Scores
+from beliefscope.information.batching import on_each
+from beliefscope.information.critics import Critic, SetCritic, VectorCritic
+
+
+class Samples(NamedTuple):
+    """Pairs; y is a batch of vectors or of sets."""
+
+    x: Float[Array, "n x"]
+    y: Float[Array, "n *set y"]
+
+
+class Scores(NamedTuple):
+    """T of the pairs, and of the same x with the y of other pairs."""
+
+    joint: Float[Array | np.ndarray, " n"]
+    product: Float[Array | np.ndarray, "shuffles n"]
+
+
+def score(critic: Critic, samples: Samples, shuffles: Int[Array, "shuffles n"], *, chunk: int = 1000) -> Scores:
+    """The scores, computed `chunk` pairs at a time."""
+    critic, samples = _embedded(critic, samples)
+    product = lax.map(lambda order: _scores(critic, samples._replace(y=samples.y[order]), chunk), shuffles)
+    return Scores(_scores(critic, samples, chunk), product)
+
+
+def _embedded(critic: Critic, samples: Samples) -> tuple[VectorCritic, Samples]:
+    """Each set is read once, whatever the number of shuffles."""
+    if isinstance(critic, SetCritic):
+        return critic.mu, samples._replace(y=critic.embed(samples.y))
+    return critic, samples
+
+
+def _scores(critic: VectorCritic, samples: Samples, chunk: int) -> Float[Array, " n"]:
+    return lax.map(lambda pair: critic(*pair), samples, batch_size=min(chunk, len(samples.x)))
+
 
 LN2 = math.log(2)
 START = -jnp.inf  # the carry before the first batch
+_RESAMPLES = 200  # of the bootstrap
 
 
 @runtime_checkable
@@ -42,12 +81,12 @@ class Bound(Protocol):
         ...
 
     def ceiling(self, num_samples: int, batch_size: int) -> float:
-        """The most bits that it can report, or can be believed to."""
+        """The largest number of bits that it can report, or report reliably."""
         ...
 
 
 class _Shuffled:
-    """Bounds whose q is any number of shuffles, and which no number of samples N lets prove more than log2 N bits."""
+    """Bounds whose q is any number of shuffles. With N samples they cannot prove more than log2 N bits."""
 
     def num_shuffles(self, batch_size: int, asked: int) -> int:
         return asked
@@ -60,8 +99,8 @@ class _Shuffled:
 class DonskerVaradhan(_Shuffled):
     """E_p[T] − log E_q[e^T], the bound of MINE (Belghazi et al., 2018).
 
-    Its plain gradient on a batch is biased, since the batch's mean stands inside a logarithm; the corrected gradient
-    divides by a moving average of the batches' means of e^T instead, which starts at the first batch's.
+    Its plain gradient on a batch is biased, because the batch's mean is inside a logarithm. The corrected gradient
+    divides by a moving average of the batches' means of e^T instead, which starts with the first batch.
     """
 
     rate: float = 0.01  # of the moving average
@@ -101,7 +140,7 @@ class NWJ(_Shuffled):
 
 @dataclass(frozen=True)
 class SMILE(_Shuffled):
-    """Donsker–Varadhan with e^T clipped in E_q (Song, Ermon, 2020): little variance, and no strict bound any more.
+    """Donsker–Varadhan with e^T clipped in E_q (Song, Ermon, 2020): little variance, but no longer a strict bound.
 
     The critic is that of the Jensen–Shannon objective, whose optimum is the log density ratio.
     """
@@ -158,3 +197,23 @@ def _all_pairs(critic: Critic, samples: Samples) -> Float[Array, "n n"]:
         critic, y = critic.mu, critic.embed(y)
     shape = (len(x), len(x))
     return critic(jnp.broadcast_to(x[:, None], (*shape, x.shape[1])), jnp.broadcast_to(y[None], (*shape, y.shape[1])))
+
+
+def bootstrap_error(bound: Bound, folds: Sequence[Scores]) -> float:
+    """The deviation of the bound's mean over the folds when the pairs of each are resampled with replacement.
+
+    It is the sampling error given the critic. It includes neither the bias nor the variation between fits.
+    """
+    spread = [np.std(_values(bound, fold, _drawn(seed, len(fold.joint))), ddof=1) for seed, fold in enumerate(folds)]
+    return float(np.sqrt(np.sum(np.square(spread)))) / len(folds)
+
+
+@cache
+def _drawn(seed: int, number: int) -> Int[Array, "resamples n"]:
+    """The pairs of each resample: the same for all estimates, so that they are drawn and sent to a GPU once."""
+    return jax.device_put(np.random.default_rng(seed).integers(number, size=(_RESAMPLES, number), dtype=np.int32))
+
+
+@partial(jax.jit, static_argnums=0)
+def _values(bound: Bound, scores: Scores, drawn: Int[Array, "resamples n"]) -> Float[Array, " resamples"]:
+    return on_each(lambda rows: bound.bits(Scores(scores.joint[rows], scores.product[:, rows])), drawn)

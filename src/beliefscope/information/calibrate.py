@@ -1,11 +1,11 @@
-"""How well an estimator reads information of known size off beliefs like these.
+"""How well an estimator measures known information with beliefs like these.
 
-From one's own beliefs come memories whose information with them is known. Each belief is an atom, or where beliefs
-seldom recur one of some hundred cells that k-means finds. A synthetic memory is a random code of the atom, as wide as
-the memory to be measured, with noise: h = tanh(W φ) + σξ. I(h; atom) follows from the posterior over atoms, with a
-Monte Carlo error; h knows of the belief only the atom, so that it is also I(h; b). The weakest noise is none at all,
-where the truth is the entropy of the atoms. The curve of read against true bits is shown beside a number. It is never
-used to correct one.
+The given beliefs are turned into synthetic memories whose information with them is known. Each belief is an atom, or,
+where beliefs seldom recur, one of some hundred cells that k-means finds. A synthetic memory is a random code of the
+atom, as wide as the memory to be measured, with noise: h = tanh(W φ) + σξ. I(h; atom) follows from the posterior over
+atoms, with a Monte Carlo error. h depends on the belief only through the atom, so this is also I(h; b). The weakest
+noise is zero, where the truth is the entropy of the atoms. The curve of estimated against true bits is shown beside a
+number. It is never used to correct one.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,12 @@ import numpy as np
 from jaxtyping import Float, Int, PRNGKeyArray
 
 from beliefscope.errors import is_whole, require
-from beliefscope.fast_keys import fast_key
-from beliefscope.information.atoms import smoothed_information
+from beliefscope.fast_keys import fast_key, generator
 from beliefscope.information.best_bound import BestBound
 from beliefscope.information.check import checked_belief
-from beliefscope.information.entropy import exact_entropy, row_labels
+from beliefscope.information.columns import set_features
+from beliefscope.information.entropy import exact_entropy, row_labels, smoothed_information
 from beliefscope.information.interface import Estimate, Estimator
-from beliefscope.information.seeding import generator
-from beliefscope.information.set_features import set_features
 
 NOISES = (0.0, 0.2, 0.4, 0.8)  # σ in units of √m, for codes of m columns: two of them are about √m apart
 _CELLS = 128
@@ -54,7 +52,7 @@ class Calibration:
         return "\n".join([f"{self.num_atoms} {'cells' if self.in_cells else 'beliefs'}, bits", *lines])
 
     def sentence(self, bits: float) -> str:
-        """At which truth the estimator reads so much, for people: "reads 5.4 where the truth is 6.1"."""
+        """The truth at which the estimator reads this number, for people: "reads 5.4 where the truth is 6.1"."""
         order = np.argsort([point.read.bits for point in self.points])
         reads = np.array([self.points[place].read.bits for place in order])
         truths = np.array([self.points[place].truth for place in order])
@@ -135,7 +133,7 @@ def _atoms(rows: Float[np.ndarray, "n d"]) -> tuple[Int[np.ndarray, " n"], bool]
 
 
 def _cells(rows: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
-    """Which of k-means' cells each row lies in; columns count by their deviation."""
+    """The k-means cell of each row; columns are in units of their deviation."""
     rows = rows / np.maximum(rows.std(axis=0), 1e-12)
     centres = rows[np.random.default_rng(0).choice(len(rows), min(_CELLS, len(rows)), replace=False)]
     nearest = np.zeros(len(rows), int)
@@ -151,7 +149,7 @@ def _cells(rows: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
 def _codes(
     draw: np.random.Generator, rows: Float[np.ndarray, "n d"], atoms: Int[np.ndarray, " n"], size: int
 ) -> Float[np.ndarray, "atoms size"]:
-    """Of an atom's mean features and of numbers of its own: near atoms have codes that are nearer than others."""
+    """Codes of an atom's mean features and of random numbers of its own: near atoms have nearer codes."""
     counts = np.bincount(atoms)
     means = np.zeros((len(counts), rows.shape[1]))
     np.add.at(means, atoms, rows)

@@ -1,110 +1,39 @@
 """The critics that `BestBound` chooses among: each is fitted on training rows and scores any x with any y.
 
-A critic that knows the joint distribution p and the product q of its marginals has T = log p/q. A `Table` holds the
-scores of every x of some rows with every y of others, as products of codes or as the answers of a classifier.
+A critic that knows the joint distribution p and the product q of its marginals has T = log p/q. Each returns two
+tables (tables.py) of all splits together, one for the choosing rows and one for the judging rows.
 
     Gaussian     log p/q of Gaussian vectors with the covariances of the training rows: as they are, and of the ranks
     separable    f(x)·g(y) + a(x) + b(y) with networks, fitted by telling each x's own y from those of others
     regression   a linear map of x to y, or of y to x, with noise of any shape, where there are few columns
-    classifiers  log p(atom | x) / p(atom), where rows of y recur: an MLP, and a Gaussian for each atom
+    Student      log p/q of a t distribution of both sides, for heavy tails that all columns share; few columns
+    classifiers  (classifiers.py) where rows recur: an MLP, and a Gaussian for each atom
 """
 
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
-from scipy.special import log_softmax
+from scipy.special import gammaln
 
-from beliefscope.information.decoders import Descent, Family, Split, descend, silent
-from beliefscope.information.each import on_each
-from beliefscope.information.normal_scores import FAINTEST, whitening
-from beliefscope.information.scores import Samples
+from beliefscope.information.batching import on_each
+from beliefscope.information.bounds import Samples
+from beliefscope.information.columns import whitening
+from beliefscope.information.decoders import Split
+from beliefscope.information.judging import safe_value
 from beliefscope.information.separable import LIMIT as SEPARABLE_LIMIT
 from beliefscope.information.separable import Codes, fit_separable
+from beliefscope.information.tables import Elliptical, Products, Residuals, Table, Wheres, stacked
 
-LIMIT = 14.0  # nats, 20 bits: more than samples in their thousands could show
 _KEPT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # directions, of which the choosing rows choose
-_TEMPERATURES = (0.4, 0.6, 0.8, 1.0)
-_CLASSES_AT_ONCE = 64  # rounded up, one compiled program fits many numbers of classes
-_NEVER = -1e30  # the logarithm of the probability of a class that is none
+_TRIED = 1000  # choosing rows that are asked for each number
 _BINS, _GRID = 50, 2048  # of a density
 _TRACE = 1e-3  # of a density: what was never seen is not impossible
-_SEEN = 3  # an atom seen fewer times in training is no class of the MLP's
-# Codes that lie close together take many steps to tell apart.
-_MLP = Family("MLP", (128, 128), Descent(learning_rate=0.003, steps=1200))
-
-
-class Products(NamedTuple):
-    """T = limit(f(x)·g(y) + a(x) + b(y))."""
-
-    x: Codes
-    y: Codes
-    limit: float
-
-    def scores(self) -> Float[Array, "n m"]:
-        return _products(*self)
-
-
-class Answers(NamedTuple):
-    """T is the entry of each x's row for each y's class; `turned` where classes are of x and rows of y."""
-
-    rows: Float[np.ndarray, "n classes"]
-    classes: Int[np.ndarray, " m"]
-    turned: bool
-
-    def scores(self) -> Float[Array, "n m"]:
-        scores = jnp.asarray(self.rows)[:, jnp.asarray(self.classes)]
-        return scores.T if self.turned else scores
-
-
-class Residuals(NamedTuple):
-    """T = Σ log f(y_i − p_i(x)) + a(y), with the logarithm of f on a fine grid."""
-
-    predicted: Float[Array, "n d"]  # p(x), in steps of each column's grid
-    y: Float[Array, "m d"]  # the same, from the start of the grid
-    offset: Float[Array, " m"]
-    densities: Float[Array, "d grid"]
-    turned: bool
-
-    def scores(self) -> Float[Array, "n m"]:
-        scores = _residuals(*self[:-1])
-        return scores.T if self.turned else scores
-
-
-Table = Products | Answers | Residuals
-
-
-class Where(NamedTuple):
-    """The rows whose x is scored, and those with whose y: the same, then others."""
-
-    x: Int[np.ndarray, " n"]
-    y: Int[np.ndarray, " m"]
-
-
-@partial(jax.jit, static_argnums=2)
-def _products(x: Codes, y: Codes, limit: float) -> Float[Array, "n m"]:
-    with jax.default_matmul_precision("float32"):
-        return _limited(x.vector @ y.vector.T + x.offset[:, None] + y.offset, limit)
-
-
-@jax.jit
-def _residuals(predicted, y, offset, densities) -> Float[Array, "n m"]:
-    def add(total, column):
-        of_x, of_y, density = column
-        place = (of_y - of_x[:, None]).astype(jnp.int32)  # beyond the grid: its ends, where f is faint
-        return total + density[jnp.clip(place, 0, len(density) - 1)], None
-
-    start = jnp.broadcast_to(offset, (len(predicted), len(y)))
-    return _limited(lax.scan(add, start, (predicted.T, y.T, densities))[0], LIMIT)
-
-
-def _limited(scores, limit: float):
-    return limit * jnp.tanh(scores / limit)
+_FREEDOMS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # degrees, of a t distribution
+_EM_STEPS = (15, 6)  # for the first of them, and for each other, from the matrix of the one before
 
 
 class Gaussian:
@@ -113,31 +42,154 @@ class Gaussian:
     In the directions u = Aᵀx, v = Bᵀy that correlate most it is Σ −½ log(1 − ρ²) + (ρ u v − ½ ρ² (u² + v²)) / (1 − ρ²).
     """
 
-    def __init__(self, x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "n dy"], kept: int | None = None):
+    def __init__(self, x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "n dy"]):
         (self._mean_x, white_x), (self._mean_y, white_y) = whitening(x), whitening(y)
-        cross = ((x - self._mean_x) @ white_x).T @ ((y - self._mean_y) @ white_y) / len(x)
+        cross = white_x.T @ (x.T @ y / len(x) - np.outer(self._mean_x, self._mean_y)) @ white_y
         left, self._correlations, right = np.linalg.svd(cross, full_matrices=False)
         self._correlations = np.minimum(self._correlations, 1 - 1e-7)
         self._to_u, self._to_v = white_x @ left, white_y @ right.T
-        self.kept = len(self._correlations) if kept is None else min(kept, len(self._correlations))
 
-    def numbers(self) -> list[int]:
-        """How many directions may be kept: the others correlate by chance, if at all."""
-        return sorted({min(len(self._correlations), number) for number in _KEPT})
+    def __len__(self) -> int:
+        return len(self._correlations)
+
+    def codes(self, x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "m dy"], size: int) -> tuple[Codes, Codes]:
+        """With columns of zeros up to `size`, and offsets [n, size] for each number of directions that may be kept."""
+        rho = self._correlations
+        left = 1 - rho**2
+        u, v = (x - self._mean_x) @ self._to_u, (y - self._mean_y) @ self._to_v
+        off_u, off_v = (np.cumsum(-0.5 * part**2 * (rho**2 / left), axis=1) for part in (u, v))
+        off_u -= np.cumsum(0.5 * np.log(left))
+
+        def padded(part: Float[np.ndarray, "n k"], mode) -> Float[np.ndarray, "n size"]:
+            return np.pad(part.astype(np.float32), ((0, 0), (0, size - part.shape[1])), mode=mode)
+
+        return (
+            Codes(padded(u * (rho / left), "constant"), padded(off_u, "edge")),
+            Codes(padded(v, "constant"), padded(off_v, "edge")),
+        )
 
     def table(self, x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "m dy"]) -> Products:
-        rho = self._correlations[: self.kept]
-        left = 1 - rho**2
-        u, v = ((x - self._mean_x) @ self._to_u)[:, : self.kept], ((y - self._mean_y) @ self._to_v)[:, : self.kept]
-        off_u, off_v = (-0.5 * (part**2 @ (rho**2 / left)) for part in (u, v))
-        of_x = Codes(_single(u * (rho / left)), _single(off_u - 0.5 * np.sum(np.log(left))))
-        return Products(of_x, Codes(_single(v), _single(off_v)), LIMIT)
+        """With all directions."""
+        return _kept(*self.codes(x, y, len(self)), len(self))
+
+
+def _kept(x: Codes, y: Codes, number) -> Products:
+    """The table of so many directions, of offsets for every number; no number: zeros."""
+
+    def some(side: Codes) -> Codes:
+        there = jnp.arange(side.vector.shape[1]) < number
+        offset = jnp.where(number > 0, jnp.take(jnp.asarray(side.offset), jnp.maximum(number, 1) - 1, axis=1), 0)
+        return Codes(side.vector * there, offset)
+
+    return Products(some(x), some(y))
+
+
+def gaussian_tables(
+    x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "n dy"], parts: Split, wheres: Wheres
+) -> tuple[Float[Array, " splits"], Table, Table]:
+    """As many directions as suit the choosing rows, and their values there, in nats.
+
+    Judging rows are scored by critics that were fitted on the choosing rows too.
+    """
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    fits = [(np.unique(train), np.asarray(choose)) for train, choose in zip(*parts[:2], strict=True)]
+    critics = [Gaussian(x[train], y[train]) for train, _ in fits]
+    refitted = [Gaussian(*(side[np.concatenate(rows)] for side in (x, y))) for rows in fits]
+    size = max(map(len, critics + refitted))
+    numbers = np.array(sorted({min(size, number) for number in _KEPT}), np.int32)
+    choosing, judging = (
+        jax.tree.map(
+            lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]),
+            *(each.codes(x[of_x], y[of_y], size) for each, of_x, of_y in zip(some, *where, strict=True)),
+        )
+        for some, where in zip((critics, refitted), wheres, strict=True)
+    )
+    return _best_kept(choosing, judging, numbers)
+
+
+@jax.jit
+def _best_kept(choosing, judging, numbers) -> tuple[Float[Array, " splits"], Table, Table]:
+    def one(choosing: tuple[Codes, Codes], judging: tuple[Codes, Codes]):
+        some = [Codes(*(leaf[:_TRIED] for leaf in side)) for side in choosing]
+        values = lax.map(lambda number: safe_value(_kept(some[0], some[1], number).scores()), numbers)
+        best = jnp.argmax(values)
+        number = jnp.where(values[best] > 0, numbers[best], 0)
+        return (
+            jnp.maximum(values[best], 0),
+            _kept(choosing[0], choosing[1], number),
+            _kept(judging[0], judging[1], number),
+        )
+
+    return on_each(one, choosing, judging)
+
+
+class Student:
+    """The log density ratio of a t distribution of x and y together, with heavy tails that all columns share.
+
+    For each number of degrees of freedom the EM algorithm of Kent, Tyler and Vardi (1994) finds the matrix of maximum
+    likelihood. The number with the largest likelihood is used.
+    """
+
+    def __init__(
+        self, x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "n dy"], freedoms: tuple[float, ...] = _FREEDOMS
+    ):
+        rows = np.concatenate([x, y], axis=1)
+        self._columns, size = x.shape[1], rows.shape[1]
+        self._centre = np.median(rows, axis=0)
+        rows = rows - self._centre
+        matrix, best = np.diag(np.maximum(np.median(np.abs(rows), axis=0) ** 2, 1e-12)), -np.inf
+        for place, freedom in enumerate(freedoms):
+            for _ in range(_EM_STEPS[place > 0]):
+                share = (freedom + size) / (freedom + _lengths(rows, matrix))
+                matrix = (rows * share[:, None]).T @ rows / share.sum() + 1e-12 * np.eye(size)
+            likelihood = _student_constant(freedom, size) - 0.5 * np.linalg.slogdet(matrix)[1]
+            likelihood -= 0.5 * (freedom + size) * np.mean(np.log1p(_lengths(rows, matrix) / freedom))
+            if likelihood > best:
+                best, self.freedom, self._matrix = likelihood, freedom, matrix
+
+    def table(self, x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "m dy"]) -> Elliptical:
+        first, second, freedom = slice(None, self._columns), slice(self._columns, None), self.freedom
+        x, y, inverse = x - self._centre[first], y - self._centre[second], np.linalg.inv(self._matrix)
+        sizes = x.shape[1], y.shape[1]
+        alone = []
+        for part, rows in ((first, x), (second, y)):
+            inside, size = self._matrix[part, part], rows.shape[1]
+            constant = _student_constant(freedom, size) - 0.5 * np.linalg.slogdet(inside)[1]
+            alone.append(0.5 * (freedom + size) * np.log1p(_lengths(rows, inside) / freedom) - constant)
+        alone[0] += _student_constant(freedom, sum(sizes)) - 0.5 * np.linalg.slogdet(self._matrix)[1]
+        of_x = Codes(_single(2 * x @ inverse[first, second]), _single(np.sum(x @ inverse[first, first] * x, axis=1)))
+        of_y = Codes(_single(y), _single(np.sum(y @ inverse[second, second] * y, axis=1)))
+        power = 0.5 * (freedom + sum(sizes))
+        return Elliptical(of_x, of_y, *map(_single, (*alone, freedom, power)))
+
+
+def _lengths(rows: Float[np.ndarray, "n d"], matrix: Float[np.ndarray, "d d"]) -> Float[np.ndarray, " n"]:
+    return np.sum(rows @ np.linalg.inv(matrix) * rows, axis=1)
+
+
+def _student_constant(freedom: float, size: int) -> float:
+    """The part of the log density that depends on neither rows nor matrix."""
+    return float(gammaln((freedom + size) / 2) - gammaln(freedom / 2) - size / 2 * np.log(np.pi * freedom))
+
+
+def student_tables(
+    x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "n dy"], parts: Split, wheres: Wheres
+) -> tuple[Table, Table]:
+    """Of the choosing rows, and of the judging ones, for which critics are fitted on the choosing rows too."""
+    found = []
+    for place, (train, choose) in enumerate(zip(*parts[:2], strict=True)):
+        some, (choosing, judging) = np.unique(train), wheres.of(place)
+        critic, both = Student(x[some], y[some]), np.concatenate([some, choose])
+        refitted = Student(x[both], y[both], (critic.freedom,))
+        found.append((critic.table(x[choosing.x], y[choosing.y]), refitted.table(x[judging.x], y[judging.y])))
+    choosing, judging = zip(*found, strict=True)
+    return stacked(list(choosing)), stacked(list(judging))
 
 
 class Regression:
     """log f(y − A x − c) − log p(y) with the least-squares A, c and densities of any shape, column by column.
 
-    It sees limits that noise never crosses, and other noise that is not Gaussian.
+    It represents bounded noise and other noise that is not Gaussian.
     """
 
     def __init__(self, x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "n dy"]):
@@ -181,156 +233,43 @@ class _Density(NamedTuple):
         return self.log_density[np.clip(place, 0, len(self.log_density) - 1)]
 
 
-def _single(array: np.ndarray) -> Float[Array, "..."]:
+def _single(array: Any) -> Float[Array, "..."]:
     return jnp.asarray(array, jnp.float32)
 
 
-def separable_tables(
-    key: PRNGKeyArray, samples: Samples, parts: Split, wheres: list[tuple[Where, Where]]
-) -> list[tuple[Table, Table]]:
-    """For each split the scores on its choosing rows and on its judging ones."""
-    x, y = _separable(key, samples, *map(jnp.asarray, parts[:2]))
+def regression_tables(
+    given: Float[np.ndarray, "n d"],
+    said: Float[np.ndarray, "n k"],
+    parts: Split,
+    wheres: Wheres,
+    *,
+    turned: bool,
+) -> tuple[Table, Table]:
+    found = []
+    for place, train in enumerate(np.asarray(parts.train)):
+        some = np.unique(train)
+        critic = Regression(given[some], said[some])
+        rows = [(each.y, each.x) if turned else (each.x, each.y) for each in wheres.of(place)]
+        found.append([critic.table(given[one], said[other], turned=turned) for one, other in rows])
+    choosing, judging = zip(*found, strict=True)
+    return stacked(list(choosing)), stacked(list(judging))
 
-    def table(place: int, where: Where) -> Products:
-        of_x, of_y = (Codes(*(part[place][rows] for part in side)) for side, rows in ((x, where.x), (y, where.y)))
-        return Products(of_x, of_y, SEPARABLE_LIMIT)
 
-    return [(table(place, choosing), table(place, judging)) for place, (choosing, judging) in enumerate(wheres)]
+def separable_tables(key: PRNGKeyArray, samples: Samples, parts: Split, wheres: Wheres) -> tuple[Table, Table]:
+    """The scores on the choosing rows and on the judging ones, all splits together."""
+    with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
+        choosing, judging = _separable(key, samples, *map(jnp.asarray, parts[:2]), wheres)
+    first, second = (Products(x, y, SEPARABLE_LIMIT) for x, y in (choosing, judging))
+    return first, second
 
 
 @jax.jit
-def _separable(key: PRNGKeyArray, samples: Samples, train, choose) -> tuple[Codes, Codes]:
-    """The codes of all rows by the critic of each split."""
+def _separable(key: PRNGKeyArray, samples: Samples, train, choose, wheres: Wheres):
+    """The codes by the critic of each split."""
 
-    def one(key_one: PRNGKeyArray, train: Int[Array, " train"], choose: Int[Array, " choose"]):
+    def one(key_one: PRNGKeyArray, train: Int[Array, " train"], choose: Int[Array, " choose"], wheres: Wheres):
         some = (Samples(samples.x[rows], samples.y[rows]) for rows in (train, choose))
         critic, _ = fit_separable(key_one, *some)
-        return critic.read_x(samples.x), critic.read_y(samples.y)
+        return [(critic.read_x(samples.x[where.x]), critic.read_y(samples.y[where.y])) for where in wheres]
 
-    return on_each(one, jax.random.split(key, len(train)), train, choose)
-
-
-class Classes(NamedTuple):
-    """The atoms of one side as classes; class 0 has those that are none of their own."""
-
-    of_row: Int[np.ndarray, " n"]
-    log_prior: Float[np.ndarray, " classes"]
-
-    @property
-    def number(self) -> int:
-        return len(self.log_prior)
-
-    def answers(self, logits: Float[np.ndarray, "n classes"], where: Where, *, turned: bool) -> Answers:
-        """log p(class | x) / p(class), of logits for the rows that are read."""
-        ratio = log_softmax(logits, axis=1) - self.log_prior
-        rows = (LIMIT * np.tanh(np.maximum(ratio, -60) / LIMIT)).astype(np.float32)
-        return Answers(rows, self.of_row[where.x if turned else where.y], turned)
-
-
-def classes_of(atoms: Int[np.ndarray, " n"], train: Int[np.ndarray, " train"], *, seen: int) -> Classes:
-    """Those of atoms seen so often in training; unseen ones are expected as often as there are single ones."""
-    counts = np.bincount(atoms[train], minlength=int(atoms.max()) + 1)
-    own = counts >= seen
-    of_row = np.where(own, np.cumsum(own), 0)[atoms]
-    known = np.bincount(of_row[train], minlength=int(own.sum()) + 1).astype(np.float64)
-    known[0] += max(0.5, float(np.sum(counts == 1)) if seen == 1 else 0.5)
-    return Classes(of_row, np.log(known / known.sum()))
-
-
-def recurs(atoms: Int[np.ndarray, " n"], parts: Split) -> bool:
-    """Do most rows have an atom that classifiers can learn, and are there two of them?"""
-    few = [classes_of(atoms, np.unique(train), seen=_SEEN) for train in np.asarray(parts.train)]
-    return all(np.mean(each.of_row == 0) <= 0.5 and each.number > 2 for each in few)
-
-
-def mlp_logits(
-    key: PRNGKeyArray, x: Float[np.ndarray, "n d"], atoms: Int[np.ndarray, " n"], parts: Split
-) -> list[tuple[Classes, Float[np.ndarray, "n classes"]]]:
-    """For each split its classes, and the logits of all rows."""
-    classes = [classes_of(atoms, np.unique(train), seen=_SEEN) for train in np.asarray(parts.train)]
-    size = -(-max(each.number for each in classes) // _CLASSES_AT_ONCE) * _CLASSES_AT_ONCE
-    priors = [np.pad(each.log_prior, (0, size - each.number), constant_values=_NEVER) for each in classes]
-    of_rows = jnp.asarray(np.stack([each.of_row for each in classes]))
-    with jax.default_matmul_precision("float32"):
-        train, choose = map(jnp.asarray, parts[:2])
-        keys = jax.random.split(key, len(classes))
-        found = _mlp(keys, jnp.asarray(x), of_rows, _single(np.stack(priors)), train, choose)
-    return [
-        (each, np.asarray(logits, np.float64)[:, : each.number]) for each, logits in zip(classes, found, strict=True)
-    ]
-
-
-@jax.jit
-def _mlp(keys, x, of_rows, priors, train, choose) -> Float[Array, "splits n classes"]:
-    def one(key, of_row, prior, train, choose):
-        def loss(decoder, rows) -> Float[Array, " n"]:
-            return optax.softmax_cross_entropy_with_integer_labels(decoder(rows[0]) + prior, rows[1])
-
-        key_start, key_fit = jax.random.split(key)
-        start = silent(key_start, x.shape[1], _MLP, len(prior))
-        trained, chosen = ((x[rows], of_row[rows]) for rows in (train, choose))
-        decoder, _ = descend(key_fit, start, loss, trained, chosen, _MLP.descent)
-        return decoder(x) + prior
-
-    return on_each(one, keys, of_rows, priors, train, choose)
-
-
-class GaussianClasses:
-    """A Gaussian for each atom: one covariance, and means that are drawn from a Gaussian around the overall mean.
-
-    In directions that make the covariance 1 the means' own variance b is what class means scatter beyond chance. The
-    mean of a class seen n times is drawn to the overall one, to n b / (n b + 1) of its distance, and known up to
-    b / (n b + 1). So atoms seen once, or never, are read too, and directions without differences do not count.
-    """
-
-    def __init__(
-        self,
-        x: Float[np.ndarray, "n d"],
-        classes: Classes,
-        train: Int[np.ndarray, " train"],
-        like: "GaussianClasses | None" = None,
-    ):
-        """`like`: with as many directions, and as sure."""
-        rows, of_row = x[train], classes.of_row[train]
-        self.classes, self._counts = classes, np.bincount(of_row, minlength=classes.number).astype(np.float64)
-        total, there = len(rows), int(np.sum(self._counts > 0))
-        means = np.zeros((classes.number, x.shape[1]))
-        np.add.at(means, of_row, rows)
-        means /= np.maximum(self._counts, 1)[:, None]
-        inside = rows - means[of_row]
-        variances, directions = np.linalg.eigh(inside.T @ inside / max(total - there, 1))
-        white = directions / np.sqrt(np.maximum(variances, max(1e-8, FAINTEST * variances[-1])))
-        means = means @ white
-        overall = self._counts @ means / total
-        apart = means - overall
-        between, turn = np.linalg.eigh((apart * self._counts[:, None]).T @ apart / total)
-        order = np.argsort(-between)
-        self._to_z, self._overall, self._apart = (
-            white @ turn[:, order],
-            overall @ turn[:, order],
-            apart @ turn[:, order],
-        )
-        several = max(total - float(np.sum(self._counts**2)) / total, 1.0)
-        self._between = np.maximum(between[order] - (there - 1) / total, 0) * total / several
-        self._kept, self._temperature = (len(between), 1.0) if like is None else (like._kept, like._temperature)
-
-    def logits(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n classes"]:
-        between, counts = self._between[: self._kept], self._counts[:, None]
-        means = self._overall[: self._kept] + counts * between / (counts * between + 1) * self._apart[:, : self._kept]
-        precision = 1 / (1 + between / (counts * between + 1))
-        z = x @ self._to_z[:, : self._kept]
-        constant = np.sum(means**2 * precision - np.log(precision), axis=1)
-        distance = z**2 @ precision.T - 2 * z @ (means * precision).T + constant
-        return -0.5 * self._temperature * distance + self.classes.log_prior
-
-    def choose(self, x: Float[np.ndarray, "n d"], rows: Int[np.ndarray, " choose"]) -> None:
-        """How many directions count, and how sure answers are: what suits these rows."""
-        of_row, best = self.classes.of_row[rows], (np.inf, 1, 1.0)
-        for kept in sorted({min(len(self._between), number) for number in _KEPT}):
-            self._kept, self._temperature = kept, 1.0
-            likelihood = self.logits(x[rows]) - self.classes.log_prior
-            for temperature in _TEMPERATURES:
-                answers = log_softmax(temperature * likelihood + self.classes.log_prior, axis=1)
-                loss = -float(np.mean(answers[np.arange(len(rows)), of_row]))
-                best = min(best, (loss, kept, temperature))
-        _, self._kept, self._temperature = best
+    return on_each(one, jax.random.split(key, len(train)), train, choose, wheres)

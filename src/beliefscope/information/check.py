@@ -22,7 +22,7 @@ class Pair(NamedTuple):
 
 
 def checked_pair(x: Any, y: Any, *, sets_allowed: bool, names: tuple[str, str] = ("x", "y")) -> Pair:
-    """The pair as NumPy arrays; one sentence, with their names, for what cannot be measured."""
+    """The pair as NumPy arrays; data that cannot be measured raise an error of one sentence with their names."""
     pair = Pair(_checked(names[0], x, sets_allowed=False), _checked(names[1], y, sets_allowed=sets_allowed))
     require(
         len(pair.x) == len(pair.y),
@@ -34,7 +34,7 @@ def checked_pair(x: Any, y: Any, *, sets_allowed: bool, names: tuple[str, str] =
 
 
 def in_single_precision(name: str, array: Float[np.ndarray, "n *m d"]) -> Float[np.ndarray, "n *m d"]:
-    """The array in single precision; one sentence where that would no longer tell its rows apart, or overflow."""
+    """The array in single precision; an error of one sentence if its rows would coincide or overflow."""
     largest = float(max(-np.min(array), np.max(array)))
     require(
         largest < _LARGEST,
@@ -103,7 +103,7 @@ def _checked(name: str, value: Any, *, sets_allowed: bool, at_least: int = 2) ->
         finite,
         rule=f"every number in {name} is finite",
         received="" if finite else f"{int(np.sum(~np.isfinite(array)))} NaN or infinite of {array.size}",
-        advice="look for the step that made them, or leave those samples out of both x and y",
+        advice="find the step that made them, or leave those samples out of both x and y",
     )
     return array
 

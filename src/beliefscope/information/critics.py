@@ -82,7 +82,7 @@ class SetCritic(eqx.Module):
         return self.mu(x, self.embed(y))
 
     def embed(self, y: Float[Array, "n particles y"]) -> Float[Array, "n 16"]:
-        """What stands for each set."""
+        """The vector that represents each set."""
         return self.rho(self.psi.sum(y))
 
 

@@ -1,8 +1,12 @@
-"""Decoders and the one loop that fits them: steps of AdamW on random batches, the weights kept that chose best.
+"""Decoders and the one loop that fits them: steps of AdamW on random batches; the best weights on other rows are kept.
 
 `reading(memory)` is what a decoder reads: every column at mean 0 and deviation 1, and beside them the principal
 directions, brought to deviation 1 too. A direction whose deviation is below 1 % of the largest one's is not amplified
 further: what lies there is too faint to count as held, and noise where memories are noisy.
+
+Beliefs that are Gaussian, N(μ, Σ), have decoders that answer with a normal distribution N(m + f(h), S): m is the mean
+belief's centre (at each t, or overall), f a decoder and S the second moment of s about the answer. The cross entropy of
+N(μ, Σ) with the answer is known in closed form.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,9 +21,9 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from beliefscope.fast_keys import generator
+from beliefscope.information.batching import on_each
 from beliefscope.information.critics import Layers
-from beliefscope.information.each import on_each
-from beliefscope.information.seeding import generator
 
 FIFTHS = 5
 _BATCHES, _SMALLEST_BATCH, _LARGEST_BATCH = 12, 64, 512
@@ -113,7 +117,7 @@ def descend(
 
 
 def silent(key: PRNGKeyArray, inputs: int, family: Family, outputs: int) -> Layers:
-    """A decoder that answers 0 whatever it reads: nothing to unlearn where the memory says nothing."""
+    """A decoder that always answers 0: nothing to unlearn where the memory holds no information."""
     layers = Layers(key, (inputs, *family.hidden, outputs))
     # Not jnp.zeros: JAX 0.10.2 on CPU gives wrong products with a constant matrix of equal entries, now and then NaN.
     last = (0 * layers.weights[-1], 0 * layers.biases[-1])
@@ -128,7 +132,7 @@ class Decoded(NamedTuple):
 
 
 class Fits:
-    """Decoders of several families while they are fitted: on a GPU the processor is free for other work meanwhile."""
+    """Decoders of several families while they are fitted: with a GPU, the CPU is free for other work meanwhile."""
 
     def __init__(
         self,
@@ -183,3 +187,122 @@ def reading(memory: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n twice"]:
     faintest = max(_FAINTEST * float(variances[-1]), 1e-30)
     principal = columns @ (directions / np.sqrt(np.maximum(variances, 0) + faintest))
     return np.concatenate([columns, principal], axis=1, dtype=np.float32)
+
+
+_STRENGTHS = 10.0 ** np.arange(-1, 5)  # rows of the overall moments that are added to those of each t
+_SPREADS = np.array([1.0, 1.1, 1.25, 1.5, 2.0, 3.0])  # by which S may be widened: residuals on training rows are small
+
+
+class _Moments(NamedTuple):
+    centre: Float[np.ndarray, "times d"]
+    spread: Float[np.ndarray, "times d d"]
+
+
+def gaussian_cross_entropies(
+    key: PRNGKeyArray,
+    x: Float[Array, "n x"],
+    mean: Float[np.ndarray, "n d"],
+    covariance: Float[np.ndarray, "n d d"],
+    times: Int[np.ndarray, " n"] | None,
+    parts: Split,
+):
+    """Nats on the judging rows: entropies, then by baseline the baseline's, each family's, and the better family."""
+    size = mean.shape[1]
+    entropy = 0.5 * (np.linalg.slogdet(covariance)[1] + size * np.log(2 * np.pi * np.e))
+    wheres = {"none": np.zeros(len(mean), int)} | ({} if times is None else {"time": times})
+    baseline: dict[str, np.ndarray] = {}
+    decoded: dict[str, dict[str, np.ndarray]] = {}
+    better: dict[str, str] = {}
+    for place, (name, where) in enumerate(wheres.items()):
+        started = [_answered(mean, covariance, where, split) for split in _each(parts)]
+        baseline[name] = np.stack([judged for _, _, judged in started])
+        centres = np.stack([moments.centre[where] for moments, _, _ in started])
+        shapes = np.stack([np.linalg.inv(np.linalg.cholesky(moments.spread))[where] for moments, _, _ in started])
+        losses, decoded[name] = {}, {}
+        for number, family in enumerate(FAMILIES):
+            key_fit = jax.random.fold_in(key, place * len(FAMILIES) + number)
+            read = _read(key_fit, x, mean - centres, shapes, parts, family)
+            found = [
+                _answered(mean, covariance, where, split, centre + answer)
+                for split, centre, answer in zip(_each(parts), centres, read, strict=True)
+            ]
+            losses[family.name] = float(np.mean([chosen for _, chosen, _ in found]))
+            decoded[name][family.name] = np.stack([judged for _, _, judged in found])
+        better[name] = min(losses, key=lambda family: losses[family])
+    return np.stack([entropy[judge] for judge in parts.judge]), baseline, decoded, better
+
+
+def _each(parts: Split) -> list[Split]:
+    return [Split(*rows) for rows in zip(*parts, strict=True)]
+
+
+def _answered(
+    mean: Float[np.ndarray, "n d"],
+    covariance: Float[np.ndarray, "n d d"],
+    where: Int[np.ndarray, " n"],
+    split: Split,
+    read: Float[np.ndarray, "n d"] | None = None,
+) -> tuple[_Moments, float, Float[np.ndarray, " judge"]]:
+    """Normal answers around what was read, or around the mean belief at each t: their moments, nats on choosing rows,
+    nats of each judging row. How far moments at t are drawn to the overall ones, the choosing rows decide."""
+    best = None
+    for strength in _STRENGTHS if where.any() else _STRENGTHS[:1]:
+        moments = _moments(mean, covariance, where, split.train, read, strength)
+        for widened in _SPREADS:
+            now = moments._replace(spread=moments.spread * widened)
+            chosen = float(np.mean(_nats(mean, covariance, where, split.choose, now, read)))
+            if best is None or chosen < best[1]:
+                best = now, chosen
+    assert best is not None
+    return *best, _nats(mean, covariance, where, split.judge, best[0], read)
+
+
+def _moments(mean, covariance, where, rows, read, strength: float) -> _Moments:
+    number = int(where.max()) + 1
+    overall, count = mean[rows].mean(axis=0), np.bincount(where[rows], minlength=number)[:, None] + strength
+    centre = (_summed(mean[rows], where[rows], number) + strength * overall) / count
+    off = mean[rows] - (centre[where[rows]] if read is None else read[rows])
+    second = covariance[rows] + off[:, :, None] * off[:, None, :]
+    spread = (_summed(second, where[rows], number) + strength * second.mean(axis=0)) / count[:, None]
+    return _Moments(centre, spread)
+
+
+def _summed(values: Float[np.ndarray, "n *d"], where: Int[np.ndarray, " n"], number: int):
+    total = np.zeros((number, *values.shape[1:]))
+    np.add.at(total, where, values)
+    return total
+
+
+def _nats(mean, covariance, where, rows, moments: _Moments, read) -> Float[np.ndarray, " rows"]:
+    """−E log N(s; answer, S) over s ~ N(μ, Σ)."""
+    at = where[rows]
+    off = mean[rows] - (moments.centre[at] if read is None else read[rows])
+    second = covariance[rows] + off[:, :, None] * off[:, None, :]
+    precision, log_volume = np.linalg.inv(moments.spread), np.linalg.slogdet(2 * np.pi * moments.spread)[1]
+    return 0.5 * (log_volume[at] + np.einsum("nij,nji->n", precision[at], second))
+
+
+def _read(key, x, targets, shapes, parts: Split, family: Family) -> Float[np.ndarray, "splits n d"]:
+    """f(h) of every row, fitted to μ − m in units of the baseline's deviations."""
+    arrays = (jnp.asarray(array, jnp.float32) for array in (targets, shapes))
+    keys = jax.random.split(key, len(parts.train))
+    with jax.default_matmul_precision("float32"):
+        return np.asarray(_fitted(keys, x, *arrays, Split(*map(jnp.asarray, parts)), family), np.float64)
+
+
+@partial(jax.jit, static_argnames="family")
+def _fitted(keys, x, targets, shapes, parts: Split, family: Family):
+    def one(key, target: Float[Array, "n d"], shape: Float[Array, "n d d"], split: Split):
+        scale = jnp.std(target, axis=0) + 1e-12
+
+        def loss(decoder: Layers, rows) -> Float[Array, " n"]:
+            seen, aim, unit = rows
+            return jnp.sum(jnp.einsum("nij,nj->ni", unit, aim - scale * decoder(seen)) ** 2, axis=1) / 2
+
+        train, choose = ((x[rows], target[rows], shape[rows]) for rows in split[:2])
+        key_start, key_fit = jax.random.split(key)
+        start = silent(key_start, x.shape[1], family, target.shape[1])
+        decoder, _ = descend(key_fit, start, loss, train, choose, family.descent)
+        return scale * decoder(x)
+
+    return on_each(one, keys, targets, shapes, parts)

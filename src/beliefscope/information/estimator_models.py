@@ -1,4 +1,4 @@
-"""Families of paired data: how to draw from them, and what someone finds who knows the family but not its parameters.
+"""Families of paired data: how to draw from them, and the bits of a model that knows the family but not the parameters.
 
 A model's `draw(rng, num_samples)` returns x and y; its `reference(x, y, train, judge)` fits the parameters on the rows
 `train` and returns the bits that the fitted model shows on the rows `judge`: the mean of log2 p(y | x) / p(y), or H(y)
@@ -79,8 +79,8 @@ def _log_joint(
 ) -> Float[np.ndarray, "m atoms"]:
     """log p(x, atom) of the judged rows: each atom a Gaussian cloud, all of one variance, around its code.
 
-    The columns of the codes are taken for Gaussian vectors whose covariance is the prior. So an atom that was seen
-    seldom, or never, has an uncertain code, which those of similar atoms tell something of.
+    The columns of the codes are treated as Gaussian vectors whose covariance is the prior. So an atom that was seen
+    seldom, or never, has an uncertain code, which the codes of similar atoms inform.
     """
     counts = np.bincount(atom, minlength=len(prior))
     seen, size = np.flatnonzero(counts), x.shape[1]
@@ -239,7 +239,7 @@ def student_log_ratio(both: Vectors, matrix: np.ndarray, freedom: int, *, column
 
 @dataclass(frozen=True)
 class Particles:
-    """z is hidden, x a code of z + noise, y a set of particles around z. All that y tells of z is in its mean."""
+    """z is hidden, x a code of z + noise, y a set of particles around z. The mean of y has all its information on z."""
 
     weights: Float[np.ndarray, "d columns"]
     noise: float

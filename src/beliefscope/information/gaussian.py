@@ -19,7 +19,7 @@ from beliefscope.information.interface import Estimate
 _ROUNDINGS = 100
 
 
-class _NoInformation(NamedTuple):
+class NoInformation(NamedTuple):
     """What the sample covariances of independent x and y show, in nats."""
 
     mean: float
@@ -51,11 +51,11 @@ class Gaussian:
         tolerance = _ROUNDINGS * max(np.finfo(pair.x.dtype).eps, np.finfo(pair.y.dtype).eps)
         require(
             bool(sines.min() > tolerance),
-            rule="x does not determine a column of y linearly, or the information is infinite",
+            rule="x does not determine a column of y linearly, which would make the information infinite",
             received=f"the residual {sines.min():.1e}",
             advice="leave that column out or add noise to it",
         )
-        nothing = _no_information(num_samples - 1, size_x, size_y)
+        nothing = no_information(num_samples - 1, size_x, size_y)
         # Squared sample correlations are dx dy / (N − 1) too many in sum where the true ones are zero.
         squares = max(0.0, float(np.sum(1 - sines**2)) - size_x * size_y / (num_samples - 1))
         return Estimate(
@@ -101,25 +101,25 @@ def _basis(name: str, rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"
     constant = length <= tolerance * size
     require(
         not constant.any(),
-        rule=f"no column of {name} is constant, or its covariance is singular",
+        rule=f"no column of {name} is constant, which would make its covariance singular",
         received=f"{int(constant.sum())} constant of {rows.shape[1]} columns",
         advice="leave constant columns out",
     )
     basis, lengths, _ = np.linalg.svd(centred / length, full_matrices=False)
     require(
         bool(lengths[-1] > tolerance * lengths[0]),
-        rule=f"the columns of {name} are linearly independent, or their covariance is singular",
+        rule=f"the columns of {name} are linearly independent, so that their covariance is not singular",
         received=f"{int(np.sum(lengths > tolerance * lengths[0]))} independent of {rows.shape[1]} columns",
         advice="leave duplicate columns out, and one column of probabilities that sum to 1",
     )
     return basis
 
 
-def _no_information(freedom: int, dx: int, dy: int) -> _NoInformation:
+def no_information(freedom: int, dx: int, dy: int) -> NoInformation:
     """Of the plug-in number at zero information, ½ Σ over the columns of x of −log Beta((ν − dy − i)/2, dy/2)."""
     full = (freedom - np.arange(dx)) / 2
     left = full - dy / 2
-    return _NoInformation(
+    return NoInformation(
         mean=float(np.sum(digamma(full) - digamma(left))) / 2,
         variance=float(np.sum(polygamma(1, left) - polygamma(1, full))) / 4,
     )

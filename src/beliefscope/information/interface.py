@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-NEAR = 0.5  # bits below its ceiling, from where on a number is a lower bound at best
+from beliefscope.warning_signs import NEAR
 
 
 def _no_curve() -> Float[np.ndarray, " steps"]:
@@ -20,7 +20,7 @@ def _no_curve() -> Float[np.ndarray, " steps"]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimate:
-    """A number of bits, and what must stand beside it: numbers with another N, M or estimator do not compare."""
+    """A number of bits and how it was measured: numbers with another N, M or estimator cannot be compared."""
 
     bits: float
     standard_error: float  # of the sampling error alone, not of the method's bias; nan where it is not known
@@ -48,7 +48,7 @@ class Estimate:
 
     @property
     def near_ceiling(self) -> bool:
-        """Is the number within half a bit of the most that the method can report? Then it is a lower bound at best."""
+        """Is the number within half a bit of the method's largest possible report? Then it is at best a lower bound."""
         return self.ceiling is not None and self.bits > self.ceiling - NEAR
 
 

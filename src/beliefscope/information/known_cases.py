@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from scipy.special import digamma, gammaln
 
-from beliefscope.information.atoms import smoothed_information
+from beliefscope.information.entropy import smoothed_information
 
 Samples = tuple[Float[Array, "n dx"], Float[Array, "n dy"] | Float[Array, "n m dy"]]
 Vectors = tuple[Float[Array, "n dx"], Float[Array, "n dy"]]
@@ -32,7 +32,7 @@ class KnownCase:
     """Paired samples and the information between them.
 
     A frozen case is never used for tuning an estimator: no setting may be chosen, by a person or by a search, after a
-    look at its result. It is kept for a last look, which says whether the choices hold on data they were not made on.
+    look at its result. Its only use is a final test of whether the choices hold on other data.
     """
 
     name: str

@@ -17,10 +17,10 @@ from scipy.spatial import cKDTree
 from scipy.special import digamma
 
 from beliefscope.errors import is_whole, require
+from beliefscope.fast_keys import generator
 from beliefscope.information.check import checked_pair
+from beliefscope.information.columns import normal_scores
 from beliefscope.information.interface import Estimate
-from beliefscope.information.normal_scores import normal_scores
-from beliefscope.information.seeding import generator
 
 _NUM_SUBSETS = 10
 _SMALLEST_SUBSET = 20
@@ -32,12 +32,12 @@ _MOST_REPEATS = 0.01
 class KSG:
     """I = ψ(k) + ψ(N) − ⟨ψ(n_x + 1) + ψ(n_y + 1)⟩ with k neighbours, in the maximum norm of normal scores.
 
-    Columns become normal scores first, which leaves the information as it is and tames heavy tails.
+    Columns become normal scores first, which does not change the information and removes heavy tails.
 
 
     The standard error is the spread of the estimates on 10 disjoint random subsets, divided by √10: the variance of
     this estimator falls as 1/N (Holmes and Nemenman, Physical Review E 100, 2019), so that a tenth of the data has ten
-    times the variance. It says nothing of the bias, and is nan where the subsets would be too small to measure.
+    times the variance. It does not include the bias, and is nan where the subsets would be too small to measure.
     """
 
     neighbours: int = 3

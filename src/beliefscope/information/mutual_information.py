@@ -1,4 +1,4 @@
-"""`mutual_information(memory, belief)`: the one call for one's own data, beside its shuffled control."""
+"""`mutual_information(memory, belief)`: one call for your own data, with its shuffled control."""
 
 import dataclasses
 import sys
@@ -8,13 +8,12 @@ from typing import Any
 import jax
 from jaxtyping import PRNGKeyArray
 
-from beliefscope.fast_keys import fast_key
+from beliefscope.fast_keys import fast_key, generator
 from beliefscope.information.best_bound import BestBound, BestBoundSettings
 from beliefscope.information.check import checked_pair
 from beliefscope.information.entropy import discrete_entropy
 from beliefscope.information.interface import Estimate
-from beliefscope.information.seeding import generator
-from beliefscope.information.warning_signs import entropy_warning
+from beliefscope.warning_signs import entropy_warning
 
 _PATIENCE = 5.0  # seconds, after which it is said what is being done
 
@@ -22,11 +21,11 @@ _PATIENCE = 5.0  # seconds, after which it is said what is being done
 def mutual_information(memory: Any, belief: Any, *, key: PRNGKeyArray | None = None) -> Estimate:
     """How many bits memories [N, m] and beliefs [N, d] share; a belief may also be a set of particles, [N, M, d].
 
-    NumPy, JAX and PyTorch arrays will do, those of PyTorch on the CPU. One row is one pair, and pairs should be
-    independent of each other: one step of each episode. Some thousand pairs are needed, and some twenty seconds on one
+    It takes NumPy, JAX and PyTorch arrays, those of PyTorch on the CPU. One row is one pair, and pairs should be
+    independent of each other: one step of each episode. It needs some thousand pairs and some twenty seconds on one
     core. Without a key the same arrays always give the same number. `interval` says where the truth lies, `warnings`
-    what makes the number doubtful, and `shuffled` what the same estimator says of the same samples with their pairs
-    broken up. Where beliefs recur, the number is held against H(b).
+    what makes the number doubtful, and `shuffled` what the same estimator reads when x and y are paired at random.
+    Where beliefs recur, the number is compared with H(b).
     """
     key_measure, key_shuffle, key_control = jax.random.split(fast_key(jax.random.key(0) if key is None else key), 3)
     pair = checked_pair(memory, belief, sets_allowed=True, names=("memory", "belief"))

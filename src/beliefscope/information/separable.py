@@ -1,8 +1,8 @@
-"""A critic that scores every x of a batch with every y for the price of one product of matrices.
+"""A critic that scores every x of a batch with every y at the cost of one product of matrices.
 
-T(x, y) = f(x)·g(y) + a(x) + b(y), softly held within ±12. Each code is linear in its input plus what a small network
-adds, which starts at zero, so that data in which linear relations say all are soon fitted; a and b also have the
-squares of the columns, with which the log density ratio of Gaussian vectors is of exactly this form.
+T(x, y) = f(x)·g(y) + a(x) + b(y), softly limited to ±12. Each code is linear in its input plus the output of a small
+network that starts at zero. So data with only linear relations are fitted quickly. a and b also have the squares of the
+columns; with them the log density ratio of Gaussian vectors has exactly this form.
 """
 
 from typing import NamedTuple
@@ -15,15 +15,15 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from beliefscope.information.bounds import DonskerVaradhan
+from beliefscope.information.bounds import DonskerVaradhan, Samples, Scores
 from beliefscope.information.critics import Layers
-from beliefscope.information.scores import Samples, Scores
 
 _CODE = 64
 _HIDDEN = 128
 LIMIT = 12.0  # nats, 17 bits: more than samples in their thousands could show
 BATCH = 256  # pairs that are told apart: log2 of it is what training shows a critic
 _STEPS = 1080  # at least, in at least 40 epochs: few samples need as many steps as many do
+_ASKED = 1000  # choosing pairs that say which epoch was best
 _ROWS = 250  # of a table of scores at a time, which bounds the memory
 _RATE, _AVERAGE = 5e-3, 0.98  # of AdamW, and of the moving average of the weights
 _DECAYS, _MANY = (0.1, 0.5), 32  # of the weights, for few columns of both sides together and for many
@@ -32,8 +32,8 @@ _DECAYS, _MANY = (0.1, 0.5), 32  # of the weights, for few columns of both sides
 class Codes(NamedTuple):
     """One side of the score: T = limit(f·g + a + b)."""
 
-    vector: Float[Array, "n code"]
-    offset: Float[Array, " n"]
+    vector: Float[Array | np.ndarray, "n code"]
+    offset: Float[Array | np.ndarray, "n *each"]
 
 
 class _Encoder(eqx.Module):
@@ -79,7 +79,7 @@ def _decayed(critic: SeparableCritic) -> SeparableCritic:
     )
 
 
-def _limited(scores: Float[Array, "*n"]) -> Float[Array, "*n"]:
+def _limited(scores: Float[Array | np.ndarray, "*n"]) -> Float[Array, "*n"]:
     return LIMIT * jnp.tanh(scores / LIMIT)
 
 
@@ -91,7 +91,7 @@ def fit_separable(
     critic = SeparableCritic(key_init, train.x.shape[1], train.y.shape[1])
     steps = len(train.x) // BATCH
     epochs = max(40, -(-_STEPS // steps))
-    columns = train.x.shape[1] + train.y.shape[1]
+    columns, asked = train.x.shape[1] + train.y.shape[1], Samples(*(side[:_ASKED] for side in choose))
     optimiser = _optimiser(epochs * steps, decay=_DECAYS[columns > _MANY])
 
     def step(carry, rows):
@@ -107,7 +107,7 @@ def fit_separable(
         rows = jax.random.permutation(key_epoch, len(train.x))[: steps * BATCH].reshape(steps, BATCH)
         learning, _ = lax.scan(step, learning, rows)
         average = learning[2]
-        bits = DonskerVaradhan().bits(score_all(average, choose))
+        bits = DonskerVaradhan().bits(score_all(average, asked))
         best = jax.tree.map(lambda new, old: jnp.where(bits > best_bits, new, old), average, best)
         return (learning, best, jnp.maximum(bits, best_bits)), bits
 

@@ -2,10 +2,10 @@
 
     S = Σ_p relu(W2ᵀ relu(W1ᵀ y_p + b1) + b2)        for the particles y_p of a set
 
-XLA writes what a layer makes of two million particles to memory and reads it again; here it stays in registers, and the
-backward pass computes it again. Two facts make that cheap. The gradient s of S is the same for all particles of a set,
-so with the mask m_p = 1[second layer > 0] the gradient of W2 is (Σ_p h_p ⊗ m_p) diag(s), and that of h_p is
-W2 diag(s) m_p. And one factor of both products is 0 or 1, which bfloat16 has exactly.
+XLA writes a layer's output for two million particles to memory and reads it again. Here it stays in registers, and the
+backward pass computes it again. Two facts make that cheap. First, the gradient s of S is the same for all particles of
+a set, so with the mask m_p = 1[second layer > 0] the gradient of W2 is (Σ_p h_p ⊗ m_p) diag(s), and that of h_p is
+W2 diag(s) m_p. Second, one factor of both products is 0 or 1, which bfloat16 represents exactly.
 
 Products are taken on tensor cores, of factors in bfloat16. Forward each factor is the sum of two such numbers, which
 together keep 16 bits, and a product is three. Backward, factors are rounded to 8 bits: a gradient is off by about
@@ -154,7 +154,7 @@ def _first_layer(coordinates: list[Array], first, first_bias) -> Float[Array, "w
 
 
 def split(number: Float[Array, "*shape"]) -> tuple[Array, Array]:
-    """Two bfloat16 numbers whose sum it is, but for a part in 2^15."""
+    """Two bfloat16 numbers whose sum equals it to one part in 2^15."""
     high = lax.bitcast_convert_type(lax.bitcast_convert_type(number, jnp.uint32) & _HIGH, jnp.float32)
     return high.astype(jnp.bfloat16), (number - high).astype(jnp.bfloat16)
 

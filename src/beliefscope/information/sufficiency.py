@@ -1,15 +1,15 @@
 """Sufficiency: how much of what the belief knows about the state is in the memory, from 0 to 1.
 
 Let the state s be drawn from the belief b. A memory h is made from the same history as b, so I(h; s) ≤ I(b; s), and the
-difference is E KL(b ‖ p(s | h)): what one loses who knows h instead of b. Everything is a cross entropy on rows that no
-decoder has seen, with the whole belief and not with one drawn state:
+difference is E KL(b ‖ p(s | h)): the information on s that is lost if h replaces b. Everything is a cross entropy on
+rows that no decoder has seen, with the whole belief and not with one drawn state:
 
     CE_0   of the mean belief                     CE_h   of a decoder of h, its logits added to those of the mean belief
     CE_t   of the mean belief at the time t       CE_ht  of a decoder of h, its logits added to those of that at t
-    H      the mean entropy of the beliefs, which no answer can be better than
+    H      the mean entropy of the beliefs; no answer can have a lower cross entropy
 
 Sufficiency given the time is (CE_t − CE_ht) / (CE_t − H), plain sufficiency (CE_0 − CE_h) / (CE_0 − H), and time alone
-has (CE_0 − CE_t) / (CE_0 − H). A decoder that finds less than there is makes the number too low, never too high.
+has (CE_0 − CE_t) / (CE_0 − H). A decoder that does not find all information makes the number too low, never too high.
 """
 
 import dataclasses
@@ -26,10 +26,8 @@ from scipy.special import digamma, entr
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
 from beliefscope.information.check import checked_rows
-from beliefscope.information.decoders import Fits, Split, reading, splits
-from beliefscope.information.gaussian_decoder import gaussian_cross_entropies
-from beliefscope.information.grid import Histogram, binned, coarser
-from beliefscope.information.probe import checked_probabilities
+from beliefscope.information.decoders import Fits, Split, gaussian_cross_entropies, reading, splits
+from beliefscope.information.probe import Histogram, binned, checked_probabilities, coarser
 
 LEAST_PAIRS = 500
 LEAST_BITS = 0.05  # where the belief knows less than this beyond the baseline, no share of it is given
@@ -55,7 +53,7 @@ class Ratio(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What decoders read beyond one baseline. The ratios are None where there is next to nothing to be read."""
+    """What decoders read beyond one baseline. The ratios are None where there is almost nothing to read."""
 
     available: float  # bits: what the belief knows about the state beyond the baseline
     linear: Ratio | None
@@ -79,7 +77,7 @@ class Sufficiency:
 
     @property
     def value(self) -> Ratio | None:
-        """The headline: given the time where times are known, by the better decoder."""
+        """The main number: given the time where times are known, by the better decoder."""
         return (self.given_time or self.plain).best
 
     def __str__(self) -> str:
@@ -117,7 +115,7 @@ def sufficiency(memory: Any, belief: Any, time: Any = None, *, key: PRNGKeyArray
     """Of memories [N, m]; the beliefs are rows of probabilities [N, d], sets of particles [N, M, d], or a pair (means
     [N, d], covariances [N, d, d]) of a Kalman filter; `time` [N] is the step of each row.
 
-    One row is one pair, from an episode of its own. Particles are counted in cells, 10 along each column and 5 in
+    One row is one pair, each from another episode. Particles are counted in cells, 10 along each column and 5 in
     `coarser`, and the state is then the cell. Without a key the same arrays always give the same numbers.
     """
     key_split, key_fit = jax.random.split(fast_key(jax.random.key(0) if key is None else key))
@@ -216,7 +214,7 @@ def _ratio(
     decoded: Float[np.ndarray, "splits judge"],
     entropy: Float[np.ndarray, "splits judge"],
 ) -> Ratio | None:
-    """(baseline − decoded) / (baseline − entropy) of the means; for its interval rows and splits are drawn anew."""
+    """(baseline − decoded) / (baseline − entropy) of the means; its interval resamples rows and splits."""
     parts = np.stack([baseline - decoded, baseline - entropy])
     gained, there = parts.mean(axis=(1, 2))
     if there < LEAST_BITS * np.log(2):
@@ -248,7 +246,7 @@ def _means_at(
     train: Int[np.ndarray, " train"],
     choose: Int[np.ndarray, " choose"],
 ) -> Float[np.ndarray, "times d"]:
-    """The logarithm of the mean belief at each t, the overall mean added as so many rows as suits the choosing rows."""
+    """The logarithm of the mean belief at each t, shrunk to the overall mean as strongly as suits the choosing rows."""
     number, overall = int(times.max()) + 1, np.exp(_mean(rows[train]))
     (sums, counts), (other, _) = (_summed(rows[part], times[part], number) for part in (train, choose))
     tables = [np.log((sums + strength * overall) / (counts[:, None] + strength)) for strength in _STRENGTHS]

@@ -1,19 +1,23 @@
-"""Measurements of trained runs: the information between memory and belief at every checkpoint, with its controls."""
+"""Memory beside belief: pairs of the two, the information between them in trained runs, and its controls."""
 
-from beliefscope.measurement.controls import controls, given_time
-from beliefscope.measurement.exact import Atoms, exact_information, visited_atoms
-from beliefscope.measurement.measure import measure, measure_checkpoint
-from beliefscope.measurement.measurement_spec import MeasurementSpec
-from beliefscope.measurement.trace import trace
+from beliefscope.measurement.checkpoints import measure, measure_checkpoint
+from beliefscope.measurement.greedy_episodes import Atoms, exact_information, trace, visited_atoms
+from beliefscope.measurement.interface import Pairs
+from beliefscope.measurement.logged import pairs_from_trajectories
+from beliefscope.measurement.other_frameworks import BatchedAgent, Played, play
+from beliefscope.measurement.sample import sample_pairs
 
 __all__ = [
     "Atoms",
-    "MeasurementSpec",
-    "controls",
+    "BatchedAgent",
+    "Pairs",
+    "Played",
     "exact_information",
-    "given_time",
     "measure",
     "measure_checkpoint",
+    "pairs_from_trajectories",
+    "play",
+    "sample_pairs",
     "trace",
     "visited_atoms",
 ]

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from beliefscope.errors import require
+from beliefscope.fast_keys import generator
 from beliefscope.information import Estimate, Estimator
-from beliefscope.information.seeding import generator
-from beliefscope.pairs import Pairs
+from beliefscope.measurement.interface import Pairs
 
 
 def controls(

@@ -1,7 +1,12 @@
 """Partially observable Markov decision processes as pure JAX functions of one episode, one step."""
 
-from beliefscope.pomdp.check import check_pomdp
-from beliefscope.pomdp.file_format import (
+from beliefscope.pomdp.arguments import Variant
+from beliefscope.pomdp.interface import NO_ACTION, NO_OBSERVATION, POMDP, Finite, ObservationDensity
+from beliefscope.pomdp.irrelevant import Irrelevant, Parts
+from beliefscope.pomdp.label import label_of
+from beliefscope.pomdp.linear_gaussian import LinearGaussian
+from beliefscope.pomdp.mountain_hike import HikeState, MountainHike, altitude
+from beliefscope.pomdp.pomdp_file import (
     CLASSICS,
     PomdpFileError,
     classic,
@@ -10,10 +15,6 @@ from beliefscope.pomdp.file_format import (
     read_pomdp,
     write_pomdp,
 )
-from beliefscope.pomdp.interface import NO_ACTION, NO_OBSERVATION, POMDP, Finite, ObservationDensity
-from beliefscope.pomdp.irrelevant import Irrelevant, Parts
-from beliefscope.pomdp.linear_gaussian import LinearGaussian
-from beliefscope.pomdp.mountain_hike import HikeState, MountainHike, altitude
 from beliefscope.pomdp.rollout import (
     Observer,
     Policy,
@@ -25,9 +26,8 @@ from beliefscope.pomdp.rollout import (
 )
 from beliefscope.pomdp.solve import MaximalReturn, Values, maximal_return, value_iteration
 from beliefscope.pomdp.t_maze import TMaze
-from beliefscope.pomdp.tables import RewardFunction
-from beliefscope.pomdp.tabular import TabularPOMDP
-from beliefscope.pomdp.variant import Variant
+from beliefscope.pomdp.tabular import RewardFunction, TabularPOMDP
+from beliefscope.pomdp.validate import check_pomdp
 
 __all__ = [
     "CLASSICS",
@@ -58,6 +58,7 @@ __all__ = [
     "classic",
     "discounted_return",
     "format_pomdp",
+    "label_of",
     "maximal_return",
     "parse_pomdp",
     "read_pomdp",

@@ -2,14 +2,13 @@
 
 A POMDP P = (S, A, O, p0, T, R, O, γ) is written with the three samplers `sample_initial`, `sample_transition` and
 `sample_observation`, the functions `reward` and `is_terminal`, and the facts `num_actions`, `observation_size`,
-`discount` and `horizon`. Batching, time and compilation are the caller's: `jax.vmap`, `jax.lax.scan`, `jax.jit`.
+`discount` and `horizon`. The caller does batching, time and compilation: `jax.vmap`, `jax.lax.scan`, `jax.jit`.
 
-States and observations are pytrees of arrays; an action is an integer below `num_actions`. Two arguments are there for
-POMDPs more general than the paper's and may be ignored by all others: the action that led to the observed state
+States and observations are pytrees of arrays; an action is an integer below `num_actions`. Two arguments exist only for
+POMDPs that are more general than the paper's, and all others may ignore them: the action that led to the observed state
 (`None` for the first observation, which no action precedes) and the observation that a reward may depend on.
 
-What a filter needs beyond that is a capability, which a POMDP has or has not: `ObservationDensity` for particles,
-`Finite` for exact beliefs.
+Filters need further methods, called capabilities: `ObservationDensity` for particles, `Finite` for exact beliefs.
 """
 
 import abc
@@ -42,7 +41,7 @@ class POMDP(eqx.Module):
 
     @abc.abstractmethod
     def sample_transition(self, key: PRNGKeyArray, state: State, action: Action) -> State:
-        """s_{t+1} ~ T(· | s_t, a_t); a terminal state stays where it is."""
+        """s_{t+1} ~ T(· | s_t, a_t); a terminal state does not change."""
 
     @abc.abstractmethod
     def sample_observation(self, key: PRNGKeyArray, state: State, action: Action | None = None) -> Observation:
@@ -52,22 +51,22 @@ class POMDP(eqx.Module):
     def reward(
         self, state: State, action: Action, next_state: State, observation: Observation | None = None
     ) -> Float[Array, ""]:
-        """R(s_t, a_t, s_{t+1}); where it depends on o_{t+1} too, its mean over o_{t+1} when that is None."""
+        """R(s_t, a_t, s_{t+1}); if it also depends on o_{t+1} and that is None, its mean over o_{t+1}."""
 
     @abc.abstractmethod
     def is_terminal(self, state: State) -> Bool[Array, ""]:
         """Is s in the set F of terminal (absorbing, zero-reward) states?"""
 
     def sample_exploration(self, key: PRNGKeyArray) -> Int[Array, ""]:
-        """a ~ E(A), the exploration policy: uniform unless the POMDP says otherwise."""
+        """a ~ E(A), the exploration policy: uniform unless overridden."""
         return jax.random.randint(key, (), 0, self.num_actions)
 
     def encode_observation(self, observation: Observation) -> Float[Array, " observation_size"]:
-        """The vector a network reads: the observation itself unless the POMDP says otherwise."""
+        """The vector that a network reads: the observation itself unless overridden."""
         return observation
 
     def state_features(self, state: State) -> Float[Array, " features"]:
-        """The vector that stands for a state in a set of particles: its leaves end to end unless said otherwise."""
+        """The vector that represents a state in a set of particles: its leaves end to end unless overridden."""
         leaves = [jnp.ravel(leaf).astype(float) for leaf in jax.tree.leaves(state)]
         return jnp.concatenate(leaves)
 

@@ -1,4 +1,4 @@
-"""Any POMDP with d irrelevant variables beside it: independent Gaussian random walks seen through noise."""
+"""Any POMDP with d irrelevant variables added: independent Gaussian random walks observed with noise."""
 
 from math import sqrt
 
@@ -7,14 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from beliefscope.pomdp.eager import check_pomdp_type
+from beliefscope.pomdp.arguments import Variant, check_pomdp_type, check_variant
 from beliefscope.pomdp.interface import POMDP, Action
 from beliefscope.pomdp.linear_gaussian import LinearGaussian
-from beliefscope.pomdp.variant import Variant, check_variant
 
 
 class Parts(eqx.Module):
-    """What concerns the control problem and what does not: the two parts of a state or an observation."""
+    """The two parts of a state or an observation: what matters for the control problem and what does not."""
 
     relevant: PyTree
     irrelevant: Float[Array, "*batch d"]

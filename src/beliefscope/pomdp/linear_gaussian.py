@@ -9,10 +9,11 @@ from jax.scipy.stats.multivariate_normal import logpdf
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from beliefscope.errors import is_whole, require
-from beliefscope.pomdp.eager import check_std
+from beliefscope.pomdp.arguments import check_std
 from beliefscope.pomdp.interface import Action
 
 _SMALL = 8  # dimensions
+_MOST_DIMENSIONS = 1000  # covariances have so many rows and columns
 
 
 class LinearGaussian(eqx.Module):
@@ -44,10 +45,10 @@ class LinearGaussian(eqx.Module):
     def random_walk(
         cls, dimensions: int, *, initial_std: float, process_std: float, observation_std: float
     ) -> "LinearGaussian":
-        """`dimensions` independent Gaussian random walks around zero, each seen through Gaussian noise."""
+        """`dimensions` independent Gaussian random walks around zero, each observed with Gaussian noise."""
         require(
-            is_whole(dimensions) and dimensions >= 1,
-            rule="the number of dimensions is a whole number of at least 1",
+            is_whole(dimensions) and 1 <= dimensions <= _MOST_DIMENSIONS,
+            rule=f"the number of dimensions is a whole number of at least 1 and at most {_MOST_DIMENSIONS}",
             received=dimensions,
             advice="the paper uses 1 and 4",
         )
@@ -89,8 +90,8 @@ def _noise(key: PRNGKeyArray, covariance: Float[Array, "d d"]) -> Float[Array, "
 
 
 def _small_cholesky(covariance: Float[Array, "d d"]) -> Float[Array, "d d"]:
-    """The lower root, column by column, written out: on a GPU a library's factorisation at every step of an episode
-    takes far longer than the step."""
+    """The lower root, column by column. It is written out because on a GPU a library's factorisation at every step of
+    an episode takes far longer than the step."""
     columns, left, places = [], covariance, jnp.arange(len(covariance))
     for place in range(len(covariance)):
         column = jnp.where(places >= place, left[:, place] / jnp.sqrt(left[place, place]), 0.0)

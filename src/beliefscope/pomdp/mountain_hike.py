@@ -10,24 +10,27 @@ from math import log, pi
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from beliefscope.errors import is_real, require
-from beliefscope.pomdp.eager import check_action, check_std, checked_discount, checked_horizon
+from beliefscope.hike_map import START, TOP, altitude, turned_move
+from beliefscope.pomdp.arguments import (
+    Variant,
+    check_action,
+    check_std,
+    check_variant,
+    checked_discount,
+    checked_horizon,
+)
 from beliefscope.pomdp.interface import POMDP, Action
-from beliefscope.pomdp.variant import Variant, check_variant
 
-START = (-0.8, -0.8)
-TOP = (0.8, 0.8)
 NORTH = 1  # orientation index: 0, 1, 2, 3 stand for 0°, 90°, 180°, 270°
-MOVES = np.array([[0.0, 0.1], [-0.1, 0.0], [0.0, -0.1], [0.1, 0.0]])  # Forward, Left, Backward, Right
 
 
 class HikeState(eqx.Module):
     """Where the hiker stands and which way it faces.
 
-    The coordinates are apart because arrays of x and of y compile to much faster code than arrays of pairs (x, y).
+    The coordinates are separate because arrays of x and of y compile to much faster code than arrays of pairs (x, y).
     """
 
     x: Float[Array, "*batch"]
@@ -38,8 +41,8 @@ class HikeState(eqx.Module):
 class MountainHike(POMDP):
     """The Mountain Hike; `varying=True` draws the orientation at the start of each episode.
 
-    With `absorbing_goal=False` the top no longer holds who reaches it: an episode still ends there, but the particles
-    of a filter walk through. `one_hot_orientation=False` makes a particle's orientation one number instead of four.
+    With `absorbing_goal=False` the top does not absorb: an episode still ends there, but the particles of a filter
+    continue to move. `one_hot_orientation=False` makes a particle's orientation one number instead of four.
     """
 
     varying: bool = eqx.field(static=True)
@@ -67,7 +70,7 @@ class MountainHike(POMDP):
         check_std("observation_std", observation_std)
         require(
             is_real(goal_radius) and 0 < goal_radius <= 2,
-            rule="the goal's radius lies in ]0, 2]",
+            rule="the goal's radius is above 0 and at most 2",
             received=goal_radius,
             advice="the paper uses 0.1",
         )
@@ -98,7 +101,7 @@ class MountainHike(POMDP):
     def sample_transition(self, key: PRNGKeyArray, state: HikeState, action: Action) -> HikeState:
         check_action(action, self.num_actions)
         noise_x, noise_y = self.transition_std * jax.random.normal(key, (2,))
-        step_x, step_y = turned_move(state.orientation, action)
+        step_x, step_y = turned_move(state.orientation, action, jnp)
         x = jnp.clip(state.x + step_x + noise_x, -1, 1)
         y = jnp.clip(state.y + step_y + noise_y, -1, 1)
         stays = self.is_terminal(state) & self.absorbing_goal
@@ -107,7 +110,7 @@ class MountainHike(POMDP):
     def sample_observation(
         self, key: PRNGKeyArray, state: HikeState, action: Action | None = None
     ) -> Float[Array, "1"]:
-        return altitude(state.x, state.y) + self.observation_std * jax.random.normal(key, (1,))
+        return altitude(state.x, state.y, jnp) + self.observation_std * jax.random.normal(key, (1,))
 
     def reward(
         self,
@@ -116,7 +119,7 @@ class MountainHike(POMDP):
         next_state: HikeState,
         observation: Float[Array, "1"] | None = None,
     ) -> Float[Array, ""]:
-        return jnp.where(self.is_terminal(state), 0.0, altitude(next_state.x, next_state.y))
+        return jnp.where(self.is_terminal(state), 0.0, altitude(next_state.x, next_state.y, jnp))
 
     def is_terminal(self, state: HikeState) -> Bool[Array, ""]:
         return (state.x - TOP[0]) ** 2 + (state.y - TOP[1]) ** 2 < self.goal_radius**2
@@ -133,24 +136,5 @@ class MountainHike(POMDP):
     def log_observation(
         self, observation: Float[Array, "1"], state: HikeState, action: Action | None = None
     ) -> Float[Array, ""]:
-        error = (observation[0] - altitude(state.x, state.y)) / self.observation_std
+        error = (observation[0] - altitude(state.x, state.y, jnp)) / self.observation_std
         return -0.5 * error**2 - log(self.observation_std) - 0.5 * log(2 * pi)
-
-
-def turned_move(orientation: Int[Array, ""], action: Action) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """R(c)·a for the orientation c."""
-    cosine = jnp.where(orientation == 0, 1.0, jnp.where(orientation == 2, -1.0, 0.0))
-    sine = jnp.where(orientation == 1, 1.0, jnp.where(orientation == 3, -1.0, 0.0))
-    right, forward = jnp.asarray(MOVES)[action]
-    return cosine * right - sine * forward, sine * right + cosine * forward
-
-
-def altitude(x: Float[Array, "*batch"], y: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
-    """h(x, y) = −exp(−max(p1, p2, p3)) + 0.2·x + 0.2·y − 0.02, with three Gaussian densities for the crests.
-
-    p1 is the density of N((0, 0), diag(0.005, 1)), p2 of N((0, −0.8), diag(1, 0.01)), p3 of N((0, 0.8), diag(1, 0.01)).
-    """
-    middle = -(x**2) / 0.01 - y**2 / 2 - 0.5 * log(0.005)
-    lower_or_upper = jnp.maximum(-((y + 0.8) ** 2), -((y - 0.8) ** 2)) / 0.02 - x**2 / 2 - 0.5 * log(0.01)
-    crest = jnp.exp(jnp.maximum(middle, lower_or_upper)) / (2 * pi)
-    return -jnp.exp(-crest) + 0.2 * x + 0.2 * y - 0.02

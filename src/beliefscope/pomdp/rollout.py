@@ -1,7 +1,8 @@
-"""Play a batch of episodes under any policy, with an observer (such as a belief filter) riding along.
+"""Play a batch of episodes under any policy, while an observer (such as a belief filter) sees what the agent sees.
 
-The loop ends as soon as every episode has ended. Everything random in episode i depends on the i-th key alone, so that
-an episode is the same in any batch.
+The loop ends as soon as every episode has ended. Everything random in episode i depends on the i-th key alone, so an
+episode is the same in any batch. `World` and its functions define which key decides what. Any program that plays a
+POMDP with them plays the same episodes from one key.
 """
 
 from collections.abc import Callable
@@ -14,9 +15,8 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import fast_key
-from beliefscope.pomdp.eager import check_pomdp_type
-from beliefscope.pomdp.episode import World, advance, at_rest, start, step_keys
-from beliefscope.pomdp.interface import POMDP, Observation
+from beliefscope.pomdp.arguments import check_pomdp_type
+from beliefscope.pomdp.interface import NO_ACTION, POMDP, Observation
 
 
 @runtime_checkable
@@ -36,19 +36,27 @@ class Policy(Protocol):
 
 @runtime_checkable
 class Observer(Protocol):
-    """Sees what the agent sees, and whether the episode ended. Every belief filter is one."""
+    """Sees what the agent sees, and whether the episode ended, and keeps a summary of it.
 
-    def init(self, key: PRNGKeyArray, observation: Observation, *, terminal: Bool[Array, ""]) -> PyTree: ...
+    Every belief filter is an observer, whose summary is the belief.
+    """
+
+    def init(self, key: PRNGKeyArray, observation: Observation, /, *, terminal: Bool[Array, ""]) -> PyTree:
+        """The summary of the first observation."""
+        ...
 
     def update(
         self,
         key: PRNGKeyArray,
-        belief: PyTree,
+        summary: PyTree,
         action: Int[Array, ""],
         observation: Observation,
+        /,
         *,
         terminal: Bool[Array, ""],
-    ) -> PyTree: ...
+    ) -> PyTree:
+        """The summary after one more action and observation."""
+        ...
 
 
 class Trajectory(NamedTuple):
@@ -66,7 +74,7 @@ class Trajectory(NamedTuple):
 
 
 class Rollout(NamedTuple):
-    """What an episode batch leaves: the trajectory, and the policy's and the observer's last word."""
+    """The result of a batch of episodes: the trajectory, and the last states of the policy and the observer."""
 
     trajectory: Trajectory
     memory: PyTree  # the policy's memory after its last action [batch, ...]
@@ -88,8 +96,56 @@ class RandomPolicy(NamedTuple):
         return (), self.pomdp.sample_exploration(key)
 
 
+class World(NamedTuple):
+    """The state of an episode, without that of its player."""
+
+    key: PRNGKeyArray
+    state: PyTree
+    observation: PyTree
+    action: Int[Array, "*n"]  # the one that led here
+    reward: Float[Array, "*n"]  # what it earned
+    done: Bool[Array, "*n"]  # is the state terminal?
+
+
+class StepKeys(NamedTuple):
+    """The keys of one step, by use."""
+
+    next: PRNGKeyArray
+    act: PRNGKeyArray
+    move: PRNGKeyArray
+    observe: PRNGKeyArray
+    watch: PRNGKeyArray  # the observer's
+
+
+def start_world(key: PRNGKeyArray, pomdp: POMDP) -> tuple[World, PRNGKeyArray]:
+    """The episode at t = 0, and the observer's key."""
+    key_next, key_state, key_observe, key_watch = jax.random.split(key, 4)
+    state = jax.tree.map(jnp.asarray, pomdp.sample_initial(key_state))
+    observation = pomdp.sample_observation(key_observe, state)
+    world = World(key_next, state, observation, jnp.asarray(NO_ACTION), jnp.zeros(()), pomdp.is_terminal(state))
+    return world, key_watch
+
+
+def world_keys(world: World) -> StepKeys:
+    """Five keys from the one that the world carries."""
+    return StepKeys(*jax.random.split(world.key, 5))
+
+
+def step_world(world: World, keys: StepKeys, pomdp: POMDP, action: Int[Array, ""]) -> World:
+    """One step, from a state that is not terminal."""
+    state = pomdp.sample_transition(keys.move, world.state, action)
+    observation = pomdp.sample_observation(keys.observe, state, action)
+    reward = pomdp.reward(world.state, action, state, observation)
+    return World(keys.next, state, observation, jnp.asarray(action), reward, pomdp.is_terminal(state))
+
+
+def rest_world(world: World) -> World:
+    """A step after the end: the state does not change, action and reward are 0."""
+    return world._replace(action=jnp.zeros_like(world.action), reward=jnp.zeros_like(world.reward))
+
+
 class _Episode(NamedTuple):
-    """One running episode."""
+    """One running episode, with the policy's memory and the observer's state."""
 
     world: World
     memory: PyTree
@@ -108,7 +164,7 @@ def rollout(
 ) -> Rollout:
     """Play `num_episodes` episodes of at most H = `pomdp.horizon` actions.
 
-    `keep` says what of the observer's state to store at every step; without it only the last state comes back.
+    `keep(state)` is what is stored of the observer's state at every step; without it only the last state is returned.
     """
     check_pomdp_type(pomdp)
     for name, given, kind in (("policy", policy, Policy), ("observer", observer, Observer)):
@@ -126,7 +182,7 @@ def rollout(
     )
     require(
         keep is None or observer is not None,
-        rule="keep says what to store of the observer",
+        rule="keep needs an observer, whose state it stores",
         received=observer,
         advice="pass observer=… too",
     )
@@ -177,7 +233,7 @@ def discounted_return(rewards: Float[Array, "*batch H"], discount: float) -> Flo
 
 
 class _Record(NamedTuple):
-    """What is written down at every time from 0 to H."""
+    """What is recorded at every time from 0 to H."""
 
     state: PyTree
     observation: PyTree
@@ -187,21 +243,21 @@ class _Record(NamedTuple):
 
 
 def _start(key: PRNGKeyArray, pomdp: POMDP, policy: Policy, observer: Observer | None) -> _Episode:
-    world, key_watch = start(key, pomdp)
+    world, key_watch = start_world(key, pomdp)
     watched = None if observer is None else observer.init(key_watch, world.observation, terminal=world.done)
     return _Episode(world, policy.init_memory(), watched, length=jnp.asarray(0))
 
 
 def _advance(episode: _Episode, pomdp: POMDP, policy: Policy, observer: Observer | None) -> _Episode:
     """One step of one episode; an episode that is done stays as it is, with action and reward 0."""
-    world, keys = episode.world, step_keys(episode.world)
+    world, keys = episode.world, world_keys(episode.world)
     memory, action = policy.act(keys.act, episode.memory, world.action, world.observation)
-    moved = advance(world, keys, pomdp, action)
+    moved = step_world(world, keys, pomdp, action)
     watched = None
     if observer is not None:
         watched = observer.update(keys.watch, episode.observer, action, moved.observation, terminal=moved.done)
     new = _Episode(moved, memory, watched, episode.length + 1)
-    ended = episode._replace(world=at_rest(world))
+    ended = episode._replace(world=rest_world(world))
     return jax.tree.map(lambda new, old: jnp.where(world.done, old, new), new, ended)
 
 
@@ -216,7 +272,7 @@ def _write(record: _Record, time: Int[Array, ""], seen: _Record) -> _Record:
 
 
 def _hold_last(record: PyTree, time: Int[Array, ""]) -> PyTree:
-    """Repeat what stood at `time` ever after, and put the batch first."""
+    """Repeat the values at `time` for all later times, and put the batch first."""
 
     def hold(buffer: Array) -> Array:
         index = jnp.minimum(jnp.arange(len(buffer)), time)

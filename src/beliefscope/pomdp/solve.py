@@ -13,7 +13,7 @@ from beliefscope.pomdp.tabular import TabularPOMDP
 
 
 class Values(NamedTuple):
-    """Optimal values when the state is seen."""
+    """Optimal values when the state is observed."""
 
     state: np.ndarray  # V [S]
     action: np.ndarray  # Q [S, A]
@@ -59,13 +59,13 @@ def value_iteration(pomdp: TabularPOMDP, *, steps: int | None = None, tolerance:
 
 
 def maximal_return(pomdp: POMDP) -> MaximalReturn | None:
-    """The most that Σ_{t<H} γ^t r_t can be on average: exact for T-Mazes, a bound for finite POMDPs, else None.
+    """The largest possible mean of Σ_{t<H} γ^t r_t: exact for T-Mazes, a bound for finite POMDPs, else None.
 
-    For the T-Maze the value with the state seen is reached without seeing it, because an optimal policy needs only
-    what the agent knows: going right is optimal in every corridor cell of both layouts, the junction is recognised when
-    it is reached, and there only the layout matters, which the first observation told. Irrelevant variables change
-    nothing. For other finite POMDPs the bound is QMDP's (Littman et al., 1995), as if the state were seen after the
-    first action.
+    In the T-Maze an agent can earn the value of the fully observed problem, because an optimal policy needs only what
+    the agent knows. Going right is optimal in every corridor cell of both layouts. The agent recognises the junction
+    when it is there. At the junction only the layout matters, which the first observation showed. Irrelevant variables
+    change nothing. For other finite POMDPs the bound is QMDP's (Littman et al., 1995), as if the state were observed
+    after the first action.
     """
     if isinstance(pomdp, Irrelevant):
         return maximal_return(pomdp.pomdp)

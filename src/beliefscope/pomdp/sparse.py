@@ -1,8 +1,8 @@
 """Sparse rows for JAX: the non-zero entries of a matrix, row after row, with fixed-size windows and binary search.
 
-Rows may have any number of entries; what a row costs is its number of non-zeros (sampling and look-up: its logarithm),
-never the number of columns. Rows are cut out of the flat arrays by `lax.dynamic_slice`, so that everything has static
-shapes and works under `jit` and `vmap`.
+Rows may have any number of entries. The cost of a row depends on its number of non-zeros (for sampling and look-up, on
+its logarithm), never on the number of columns. `lax.dynamic_slice` cuts rows out of the flat arrays, so everything has
+static shapes and works under `jit` and `vmap`.
 """
 
 from typing import Any, NamedTuple
@@ -90,8 +90,8 @@ class SparseRows(eqx.Module):
 def canonical(matrix: Any) -> scipy.sparse.csr_array:
     """A copy in float64 without stored zeros or duplicates, columns ascending.
 
-    The values are rounded to the precision that JAX will hold them in, so that whatever is derived from them (running
-    sums, expected rewards, what counts as zero) is derived from the numbers that are kept.
+    The values are rounded to the precision that JAX will hold them in, so that all derived values (running sums,
+    expected rewards, what counts as zero) are derived from the numbers that are kept.
     """
     result: scipy.sparse.csr_array = scipy.sparse.csr_array(matrix, dtype=np.float64, copy=True)  # pyright: ignore
     result.sum_duplicates()

@@ -1,4 +1,4 @@
-"""The T-Maze (Bakker, 2001; the paper's appendix A): remember the first observation, use it at the crossroads.
+"""The T-Maze (Bakker, 2001; the paper's appendix A): remember the first observation, use it at the junction.
 
 A state is one integer, 2 · cell + layout: the cells 0 … L are the corridor with the junction last, L + 1 and L + 2 are
 the arms above and below it, both terminal; the layouts are 0 = Up and 1 = Down, where the treasure lies.
@@ -15,7 +15,7 @@ import scipy.sparse
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from beliefscope.errors import is_real, is_whole, require
-from beliefscope.pomdp.eager import check_action, checked_discount, checked_horizon
+from beliefscope.pomdp.arguments import check_action, checked_discount, checked_horizon
 from beliefscope.pomdp.interface import POMDP, Action
 from beliefscope.pomdp.tabular import RewardFunction, TabularPOMDP
 
@@ -23,10 +23,11 @@ RIGHT, UP, LEFT, DOWN = range(4)
 SEES_UP, SEES_DOWN, SEES_CORRIDOR, SEES_JUNCTION = range(4)
 TREASURE = 4.0
 BOUNCE = -0.1
+_LONGEST = 1_000_000  # beliefs have twice as many entries, and an episode three times as many steps
 
 
 class TMaze(POMDP):
-    """T-Maze of corridor length L = `length` whose moves go astray with probability λ = `stochasticity`.
+    """T-Maze of corridor length L = `length` whose moves are random with probability λ = `stochasticity`.
 
     The horizon is the paper's H = ⌈L / ((1 − λ)(r − l))⌉ with r = 1/2 and l = 1/6 unless given; λ = 1 needs it given.
     """
@@ -40,8 +41,8 @@ class TMaze(POMDP):
         self, length: int, stochasticity: float = 0.0, *, horizon: int | None = None, discount: float = 0.98
     ) -> None:
         require(
-            is_whole(length) and length >= 1,
-            rule="a T-Maze's length is a whole number of at least 1",
+            is_whole(length) and 1 <= length <= _LONGEST,
+            rule=f"a T-Maze's length is a whole number of at least 1 and at most {_LONGEST}",
             received=length,
             advice="the paper uses 50 and 100",
         )
@@ -120,7 +121,7 @@ class TMaze(POMDP):
         return jnp.zeros(self.num_states).at[:2].set(0.5)
 
     def predict(self, belief: Float[Array, " states"], action: Action) -> Float[Array, " states"]:
-        """Every cell receives from its two neighbours and itself, so the cost is linear in L.
+        """Every cell receives probability from its two neighbours and itself, so the cost is linear in L.
 
         The pieces are pairs of states, one for each layout: the first cell, the inner corridor, the junction, the arms.
         """

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from beliefscope.report.colours import colour
+from beliefscope.report.overlays import OVERLAYS, legend, overlays
 from beliefscope.report.plotly import (
     Trace,
     axes,
@@ -24,29 +24,11 @@ from beliefscope.report.plotly import (
     seed_curve,
     with_band,
 )
-from beliefscope.report.results import Band, Curve, Panel, Results, are_pair, band, failed_fits, in_order, return_band
-from beliefscope.report.returns import ReturnAxis, return_axis
-from beliefscope.report.tables import points
+from beliefscope.report.style import ReturnAxis, colour, return_axis
+from beliefscope.results import Results
+from beliefscope.results.correlations import points
+from beliefscope.results.curves import Band, Curve, Panel, are_pair, band, failed_fits, in_order, return_band
 
-_FEW = 12  # checkpoints, of which each gets a mark
-# What may be laid over the information's axis: the column, its name, its dash.
-OVERLAYS = {
-    "own": ("sufficiency on the policy's own histories", "dash"),
-    "failed": ("fits that failed", ""),
-    "atoms_bits": ("what the atoms bound proves", "solid"),
-    "entropy": ("H(b): the belief's entropy", "dash"),
-    "control_time": ("I(t; b): what the time alone says", "dot"),
-    "given_time": ("I(h; b | t): given the time", "dashdot"),
-    "control_untrained": ("the untrained cell on these histories", "longdash"),
-    "control_observation": ("the last observation alone", "dot"),
-    "control_recent": ("the last 8 actions and observations", "longdashdot"),
-    "control_shuffled": ("shuffled pairs (truth: 0)", "dot"),
-    "exact_0.1": ("exact I(h + σξ; b), σ = 0.1", "dash"),
-    "exact_0.01": ("exact I(h + σξ; b), σ = 0.01", "dash"),
-    "exact_0.001": ("exact I(h + σξ; b), σ = 0.001", "dash"),
-    "whole": ("all that is carried: (h, c) of the LSTM", "dash"),
-}
-SHOWN = ("own", "failed", "entropy")  # at first
 _SHARE_BARS = {
     "sufficiency": "memory",
     "sufficiency_untrained": "untrained cell",
@@ -63,7 +45,10 @@ _BARS = {
     "control_recent": "last 8 steps",
 }
 _ERROR = "KL(b ‖ decoded) in bits"
-_ERROR_NOTE = "held-out pairs; 0 is a memory from which the belief can be read exactly"
+_ERROR_NOTE = (
+    "held-out pairs; at 0 the decoder reads the belief without error. An estimator of bits may find less: its critic "
+    "learns from pairs what the decoder is told"
+)
 
 
 class Chart(NamedTuple):
@@ -104,8 +89,9 @@ def _shares(results: Results, environment: str) -> list[Chart]:
                 seed_curve(cell, tint, curve.seed, curve.episode, curve.values["sufficiency_last"]) for curve in curves
             ]
             hover = f"{called(cell)}, own histories: %{{y:.2f}}<extra></extra>"
-            line = {"color": tint, "dash": OVERLAYS["own"][1], "width": 1.5}
+            line = {"color": tint, "dash": OVERLAYS["own"][2], "width": 1.5}
             traces.append(drawn(own.episode, own.mean, "own", cell, line, hover))
+        traces += legend(traces)
         layout = axes("episodes of training", "share of what the belief knows")
         layout["yaxis"]["range"] = [-0.03, 1.05]
         note = f"{panel.instrument}; given the time; on the histories of the run's last policy, dashed on its own"
@@ -161,11 +147,14 @@ def _information(results: Results, panel: Panel) -> Chart:
             seed_curve(cell, _colour(results, cell), curve.seed, curve.episode, curve.values["bits"])
             for curve in curves
         ]
-        traces += _overlays(results, panel, cell, curves)
+        traces += overlays(results, panel, cell, _colour(results, cell))
         traces += _failed(cell, _colour(results, cell), curves)
     layout = axes("episodes of training", f"Î(h; {_symbol(panel)}) in bits")
     layout["yaxis"]["rangemode"] = "tozero"
-    return Chart("", "learning", panel.environment, "Information", str(panel.instrument), traces, layout)
+    note = str(panel.instrument) + (
+        "; at least so many bits are there" if panel.instrument.estimator == "atoms" else ""
+    )
+    return Chart("", "learning", panel.environment, "Information", note, [*traces, *legend(traces)], layout)
 
 
 def _failed(cell: str, tint: str, curves: tuple[Curve, ...]) -> list[Trace]:
@@ -178,38 +167,6 @@ def _failed(cell: str, tint: str, curves: tuple[Curve, ...]) -> list[Trace]:
     trace = drawn(x, y, "failed", cell, {}, "%{text}<extra></extra>")
     marker = {"color": tint, "size": 9, "symbol": "x-thin-open", "line": {"width": 2}}
     return [trace | {"mode": "markers", "marker": marker, "text": [literal(text) for text in texts]}]
-
-
-def _overlays(results: Results, panel: Panel, cell: str, curves: tuple[Curve, ...]) -> list[Trace]:
-    found = []
-    for kind, (name, dash) in OVERLAYS.items():
-        if kind in ("own", "failed"):  # in other charts, and marks
-            continue
-        elsewhere = {"whole": _whole, "atoms_bits": _proven}
-        each = elsewhere[kind](results, panel, cell) if kind in elsewhere else band(curves, kind)
-        if len(each.mean):
-            line = {"color": _colour(results, cell), "dash": dash, "width": 1.5}
-            hover = f"{called(cell)}, {name}: %{{y:.2f}} bits<extra></extra>"
-            mode = "lines+markers" if len(each.mean) <= _FEW else "lines"  # controls may be a single point
-            style = {"mode": mode, "marker": {"size": 5, "symbol": "diamond-open"}}
-            found.append(drawn(each.episode, each.mean, kind, cell, line, hover, visible=kind in SHOWN) | style)
-    return found
-
-
-def _proven(results: Results, panel: Panel, cell: str) -> Band:
-    """What a classifier of the beliefs proves: a bound, whatever instrument it is laid over."""
-    for other in results.shares_of(panel.environment, parts=(panel.part,)):
-        if other.epsilon == panel.epsilon and panel.memory == "hidden" and cell in other.curves:
-            return band(other.curves[cell], "atoms_bits")
-    return band((), "atoms_bits")
-
-
-def _whole(results: Results, panel: Panel, cell: str) -> Band:
-    """The information of all that the cell carries, measured by the same instrument."""
-    for other in results.panels_of(panel.environment, part=panel.part, epsilon=panel.epsilon, memory="whole"):
-        if other.instrument == panel.instrument and cell in other.curves:
-            return band(other.curves[cell], "bits")
-    return band((), "bits")
 
 
 def _scatter(results: Results, panel: Panel, axis: ReturnAxis) -> Chart:

@@ -12,12 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from beliefscope.report.colours import colour
-from beliefscope.report.correlations import pearson, spearman
-from beliefscope.report.printed import CELL_NAMES, CELLS
-from beliefscope.report.results import Band, Panel, Results, band, failed_fits, in_order, return_band
-from beliefscope.report.returns import ReturnAxis, return_axis
-from beliefscope.report.tables import points
+from beliefscope.paper import CELL_NAMES, CELLS
+from beliefscope.report.style import ReturnAxis, colour, return_axis
+from beliefscope.results import Results
+from beliefscope.results.correlations import points
+from beliefscope.results.curves import Band, Panel, band, failed_fits, in_order, return_band
 
 _WIDTH = 7.2  # inches, of a page's text
 _GREY = "#666666"
@@ -151,9 +150,10 @@ def _scatter(ax: Axes, axis: ReturnAxis, results: Results, panel: Panel) -> None
         found, _ = points(curves)
         color, marker = _colour(results, cell), _marker(results, cell)
         ax.scatter(found.bits, axis.scale.place(found.returns), s=9, alpha=0.55, lw=0, color=color, marker=marker)
-    found, _ = points(curve for curves in panel.curves.values() for curve in curves)
-    if len(found.run):
-        ax.set_title(f"Pearson {_two_digits(pearson(found).value)}, Spearman {_two_digits(spearman(found).value)}")
+    over_all_cells = results.correlations_of(panel)[0]
+    if over_all_cells.pearson.num_points:
+        pearson, spearman = (_two_digits(found.value) for found in (over_all_cells.pearson, over_all_cells.spearman))
+        ax.set_title(f"Pearson {pearson}, Spearman {spearman}")
     ax.set_xlabel("Information (bits)")
     ax.xaxis.set_major_locator(MaxNLocator(7, steps=[1, 2, 5, 10]))
     _mark(ax, axis)

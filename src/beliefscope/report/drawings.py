@@ -6,14 +6,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Patch, Rectangle
 
-from beliefscope.pomdp.mountain_hike import START, TOP, altitude
+from beliefscope.hike_map import START, TOP, altitude
 
 _BLUE, _GREY, _HATCH = "#cfe0f1", "#dddddd", "#2f7fc1"
 _HIKE_COLOURS = "cividis"
@@ -35,7 +34,7 @@ def altitude_map(goal_radius: float) -> Figure:
     """The altitude h(x, y) from above, with the start and the goal, and as a surface."""
     side = np.linspace(-1, 1, 201)
     x, y = np.meshgrid(side, side)
-    height = np.asarray(altitude(jnp.asarray(x), jnp.asarray(y)))
+    height = altitude(x, y)
     figure = Figure((7.2, 3.1))
     _from_above(figure, height, goal_radius)
     surface: Any = figure.add_axes((0.55, 0.07, 0.44, 0.95), projection="3d")

@@ -19,8 +19,9 @@ from matplotlib.figure import Figure
 
 from beliefscope.report.compositions import by_epsilon, cells_of_many, irrelevant, learning
 from beliefscope.report.drawings import altitude_map, base_pomdps, t_maze
-from beliefscope.report.results import Panel, Results, are_pair
-from beliefscope.storage import write_atomic
+from beliefscope.results import Results
+from beliefscope.results.curves import Panel, are_pair
+from beliefscope.store import write_atomic
 
 STYLE = {
     "font.size": 8,

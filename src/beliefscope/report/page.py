@@ -13,17 +13,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from beliefscope.report.charts import OVERLAYS, SHOWN, Chart, charts
-from beliefscope.report.claims import ledger
-from beliefscope.report.correlations import Correlation
-from beliefscope.report.printed import AGGREGATED
-from beliefscope.report.results import Calibrated, Results
-from beliefscope.report.tables import Correlated, correlations, hyperparameters, inventory
-from beliefscope.report.verdict import NOT_MEASURED, Verdict
+from beliefscope.claims import ledger
+from beliefscope.claims.verdict import NOT_MEASURED, Verdict
+from beliefscope.paper import AGGREGATED
+from beliefscope.report.charts import Chart, charts
+from beliefscope.report.findings import findings
+from beliefscope.report.overlays import OVERLAYS, SHOWN
+from beliefscope.report.tables import hyperparameters, inventory
 from beliefscope.report.viewer import StoredTrace, viewer_data
-from beliefscope.study.folder import count_states
+from beliefscope.results import Results
+from beliefscope.results.correlations import Correlated, Correlation
+from beliefscope.results.curves import Calibrated
+from beliefscope.store.study_folder import count_states
 
-_FILES = files("beliefscope.report") / "page"
+_FILES = files("beliefscope.report") / "assets"
+_OPEN = "not enough data"
 _FAILED = -0.5  # bits: further below 0 than an estimate of nothing comes by chance
 
 
@@ -42,19 +46,19 @@ def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str])
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
-    drawn, viewer, correlated = charts(results), viewer_data(traces), correlations(results)
-    verdicts = ledger(results.table, optimum=results.optimum)
+    drawn, viewer, correlated = charts(results), viewer_data(traces), results.correlations
+    verdicts = ledger(results.panels, optimum=results.optimum)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     shown = [{"id": chart.id, "traces": chart.traces, "layout": chart.layout} for chart in drawn]
-    return environment.from_string(_read("template.html")).render(
+    return environment.from_string(read_asset("template.html")).render(
         results=results,
         progress=count_states(results.states),
         instruments=list(dict.fromkeys(str(panel.instrument) for panel in (*results.shares, *results.panels))),
         instruments_of=lambda environment: {row.instrument for row in correlated if row.environment == environment},
         missing=what_is_missing(results),
-        verdicts=verdicts,
-        decided=any(verdict.verdict != "not enough data" for verdict in verdicts),
-        claims_summary=_summary(verdicts),
+        findings=findings(results),
+        verdicts=[verdict for verdict in verdicts if verdict.verdict != _OPEN],
+        open_claims=_open_claims(verdicts),
         known_numbers=_known,
         groups=_groups(drawn, correlated, results),
         viewer=viewer["environments"],
@@ -62,14 +66,14 @@ def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str])
         aggregated=AGGREGATED,
         inventory=inventory(results),
         hyperparameters=hyperparameters(results),
-        calls=results.manifest.get("calls", []),
+        calls=results.calls,
         figures=figures,
         coefficient=lambda found: Markup(_coefficient(found)),
         number=lambda value, digits: Markup(_number(value, digits)),
-        style=Markup(_read("page.css") + _read("viewer.css")),
-        data=Markup(_json({"charts": shown, "viewer": viewer})),
-        plotly=Markup(_read("plotly-basic.min.js")),
-        script=Markup("".join(map(_read, ("viewer_scene.js", "viewer.js", "page.js")))),
+        style=Markup(read_asset("page.css") + read_asset("viewer.css")),
+        data=Markup(json_in_a_page({"charts": shown, "viewer": viewer})),
+        plotly=Markup(read_asset("plotly-basic.min.js")),
+        script=Markup("".join(map(read_asset, ("viewer_line.js", "viewer_scene.js", "viewer.js", "page.js")))),
     )
 
 
@@ -82,6 +86,11 @@ def what_is_missing(results: Results) -> list[str]:
         lines.append(
             f"This study is not finished: {len(left)} of its {len(states)} pieces are missing. "
             "Run it again to go on, then make the report again."
+        )
+    if results.damaged:
+        verb = "record is" if len(results.damaged) == 1 else "records are"
+        lines.append(
+            f"{len(results.damaged)} {verb} damaged and left out of every number. `beliefscope run` makes them again."
         )
     if results.failures:
         verb = "piece has failed and is" if len(results.failures) == 1 else "pieces have failed and are"
@@ -96,28 +105,7 @@ def what_is_missing(results: Results) -> list[str]:
             f"{failed} {verb} below −{-_FAILED} bits, controls included. Information is never below 0: there a fit has "
             "failed. Such numbers are shown and counted as they are."
         )
-    doubtful = _doubtful(results)
-    return [*lines, doubtful] if doubtful else lines
-
-
-_SIGNS = {
-    "failed fit": "are of fits that failed (charts mark them)",
-    "not converged": "had not converged",
-    "at least": "are lower bounds, since more cannot be told from so many pairs",
-    "too few pairs": "would read more with more pairs",
-    "near the ceiling": "are near the most that the method can report",
-    "above H(b)": "are above H(b), which cannot be",
-    "below a decoder's bound": "are below what a decoder proves",
-    "I(": "have controls that contradict each other",
-}
-
-
-def _doubtful(results: Results) -> str:
-    """How many numbers carry which warning."""
-    warned = [text or "" for text in results.table["warnings"]]
-    counts = {meaning: sum(sign in text for text in warned) for sign, meaning in _SIGNS.items()}
-    said = [f"{count:,} {meaning}" for meaning, count in counts.items() if count]
-    return f"Of {len(warned):,} measurements {', '.join(said)}. They are shown and counted as they are." if said else ""
+    return lines
 
 
 def _failed_fits(results: Results) -> int:
@@ -129,18 +117,19 @@ def _failed_fits(results: Results) -> int:
 
 
 def _measured(results: Results, environment: str) -> bool:
-    return any(panel.environment == environment for panel in results.panels)
+    return any(panel.environment == environment for panel in (*results.panels, *results.shares))
 
 
-def _summary(verdicts: list[Verdict]) -> str:
-    outcomes = [verdict.verdict for verdict in verdicts]
-    holds, fails = outcomes.count("holds"), outcomes.count("does not hold")
-    if not holds and not fails:
-        return (
-            "A verdict needs the paper's environments at full scale with at least four seeds, which this study does "
-            "not have. Each claim opens to its rule and to the numbers that there are."
-        )
-    return f"{holds} hold, {fails} do not, and for {len(verdicts) - holds - fails} there is not enough data."
+def _open_claims(verdicts: list[Verdict]) -> str:
+    """One line on the claims that these results cannot judge."""
+    number = sum(verdict.verdict == _OPEN for verdict in verdicts)
+    if not number:
+        return ""
+    which = "the paper's" if number == len(verdicts) else "its other"
+    return (
+        f"These results do not judge {which} {number} claims: a verdict needs the paper's environments at full scale "
+        "with at least four seeds. `beliefscope claims` prints each claim, its rule and the numbers that there are."
+    )
 
 
 def _known(verdict: Verdict) -> list[tuple[str, str]]:
@@ -153,7 +142,7 @@ def _groups(drawn: list[Chart], correlated: list[Correlated], results: Results) 
         here = [chart for chart in drawn if chart.environment == environment]
         kinds = {trace["meta"]["kind"] for chart in here for trace in chart.traces}
         layers = [("seed", "every seed's own curve", False)] if "seed" in kinds else []
-        layers += [(kind, name, kind in SHOWN) for kind, (name, _) in OVERLAYS.items() if kind in kinds]
+        layers += [(kind, name, kind in SHOWN) for kind, (name, _, _) in OVERLAYS.items() if kind in kinds]
         shown = [{**chart._asdict(), "summary": _coefficients(chart, correlated)} for chart in here]
         known = [each for each in results.calibrations if each.environment == environment]
         groups.append(Group(f"environment-{number}", environment, layers, shown, known))
@@ -197,11 +186,11 @@ def _shown(value: float | int, digits: int) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
-def _json(content: Any) -> str:
+def json_in_a_page(content: Any) -> str:
     """JSON that can stand in a script element: nothing in it opens or ends a tag."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _read(name: str) -> str:
+def read_asset(name: str) -> str:
     return (_FILES / name).read_text(encoding="utf-8")

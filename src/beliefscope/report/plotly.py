@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from beliefscope.report.printed import CELL_NAMES
-from beliefscope.report.results import Band
-from beliefscope.report.returns import ReturnAxis
+from beliefscope.paper import CELL_NAMES
+from beliefscope.report.style import ReturnAxis
+from beliefscope.results.curves import Band
 
 _DIGITS = 5
+GREY = "#888888"
+POINTS = 2  # so few are points: a line between the first and the last network would make up what lies between
 
 Trace = dict[str, Any]
 
@@ -21,12 +23,21 @@ def with_band(
     """The mean over seeds, and the area between the least and the largest."""
     if not len(each.mean):
         return []
+    text = f"{called(cell)}: %{{customdata:.4g}} {unit}<extra></extra>"
+    mean = drawn(each.episode, place(each.mean), "mean", cell, {"color": tint, "width": 2.5}, text)
+    mean |= {"customdata": numbers(each.mean), "showlegend": True}
+    if len(each.mean) <= POINTS:
+        return [mean | {"mode": "markers", "marker": {"color": tint, "size": 9}, "error_y": _reach(each, place)}]
     edges = np.concatenate([place(each.high), place(each.low)[::-1]])
     area = drawn(np.concatenate([each.episode, each.episode[::-1]]), edges, "band", cell, {"width": 0}, "")
     area |= {"fill": "toself", "fillcolor": _faint(tint), "hoverinfo": "skip", "showlegend": False}
-    text = f"{called(cell)}: %{{customdata:.4g}} {unit}<extra></extra>"
-    mean = drawn(each.episode, place(each.mean), "mean", cell, {"color": tint, "width": 2.5}, text)
-    return [area, mean | {"customdata": numbers(each.mean), "showlegend": True}]
+    return [area, mean]
+
+
+def _reach(each: Band, place: Callable[[np.ndarray], np.ndarray]) -> dict[str, Any]:
+    """From the least seed to the largest, as bars at points."""
+    above, below = place(each.high) - place(each.mean), place(each.mean) - place(each.low)
+    return {"type": "data", "symmetric": False, "array": numbers(above), "arrayminus": numbers(below), "width": 4}
 
 
 def seed_curve(cell: str, tint: str, seed: int, episode: np.ndarray, values: np.ndarray) -> Trace:
@@ -50,6 +61,14 @@ def drawn(x: Any, y: Any, kind: str, cell: str, line: dict, hover: str, *, visib
         "visible": visible,
         "showlegend": False,
     }
+
+
+def legend_entry(kind: str, name: str, dash: str, *, visible: bool) -> Trace:
+    """A trace of nothing, for the legend."""
+    line = {"color": GREY, "dash": dash, "width": 1.5}
+    entry = drawn([], [], kind, kind, line, "", visible=visible)
+    nothing = {"x": [None], "y": [None], "hoverinfo": "skip", "showlegend": True}
+    return entry | nothing | {"name": name, "legendgroup": f"every {kind}", "meta": {"kind": kind, "legend": True}}
 
 
 def axes(x: str, y: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Stored traces as the data of the belief viewer, `page/viewer.js`: small enough to stand within a page.
+"""Stored traces as the data of the belief viewer, `assets/viewer.js`: small enough to stand within a page.
 
-`viewer_data(traces)` takes traces of agents, whose arrays `beliefscope.measurement.trace` documents, and gives
+`viewer_data(traces)` takes traces of agents, with the arrays of `beliefscope.measurement.greedy_episodes`, and gives
 
     {"environments": [{"name", "world", "traces": [{"cell", "seed", "episode", "lengths", "arrays"}]}]}
 
@@ -12,6 +12,7 @@ episode, then those of the second, and nothing after an episode's end:
     returns     [S]             the rewards so far, that of the step included
     belief      [S, states]     or x, y [S, n], and facing [S, n] where hikers face somewhere
     decoded     [S, states]     or [S, cells], with cell_x, cell_y [cells] and cell_facing [cells, 4]
+                                states of one number have no y and no cell_y
     normal      [S, d, 3]       of each variable that a Kalman filter follows: mean, standard deviation, true value
 
 Each is packed: base64 of zlib of whole numbers, 0 … `top` for `low` … `high` in equal steps and top + 1 for what is not
@@ -25,11 +26,10 @@ import zlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from beliefscope.pomdp.mountain_hike import TOP, altitude, turned_move
+from beliefscope.hike_map import TOP, altitude, turned_move
 
 POINTS = 12_800  # particles of a trace, over all its steps: a cloud needs no more, and a page of traces stays small
 GRID = 60  # points of the altitude map along each side
@@ -44,7 +44,7 @@ class StoredTrace(NamedTuple):
     environment: str
     cell: str
     seed: int
-    episode: int
+    episode: int | str  # after so many episodes of training, or in words
     pomdp: dict[str, Any]
     arrays: Arrays
 
@@ -103,14 +103,14 @@ def _world(trace: StoredTrace) -> dict[str, Any]:
 
 def _mountain(pomdp: dict[str, Any]) -> dict[str, Any]:
     """The altitude in rows from south to north, and the steps of each orientation's actions."""
-    side = jnp.linspace(-1.0, 1.0, GRID)
-    x, y = jnp.meshgrid(side, side)
-    moves = [[turned_move(jnp.asarray(facing), action) for action in range(4)] for facing in range(4)]
+    side = np.linspace(-1.0, 1.0, GRID)
+    x, y = np.meshgrid(side, side)
+    moves = [[turned_move(facing, action) for action in range(4)] for facing in range(4)]
     return {
         "kind": "hike",
         "varying": pomdp["varying"],
         "goal": [*TOP, pomdp["goal_radius"]],
-        "altitude": packed(np.asarray(altitude(x, y))),
+        "altitude": packed(altitude(x, y)),
         "moves": [[[round(float(part), 3) for part in move] for move in of_facing] for of_facing in moves],
     }
 
@@ -183,13 +183,9 @@ def _cloud(
 ) -> dict[str, dict[str, Any]]:
     """A trace's particles lie in no order, so that the first ones stand for all."""
     few = particles[:, : max(1, POINTS // max(1, len(particles)))]
-    second = min(1, centres.shape[1] - 1)
-    found = {
-        "x": packed(few[..., 0], top=COARSE),
-        "y": packed(few[..., second], top=COARSE),
-        "cell_x": packed(centres[:, 0]),
-        "cell_y": packed(centres[:, second]),
-    }
+    found = {}
+    for column, name in zip(range(centres.shape[1]), "xy", strict=False):
+        found |= {name: packed(few[..., column], top=COARSE), f"cell_{name}": packed(centres[:, column])}
     if faces:
         found["facing"] = packed(_facing(few).argmax(axis=-1))
         found["cell_facing"] = packed(_facing(centres))

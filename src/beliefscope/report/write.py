@@ -1,57 +1,48 @@
-"""From a study's folder to its report: `report.html`, `correlations.csv` and `figures/` in the same folder."""
+"""From the folders of studies to their report: `report.html`, `correlations.csv` and `figures/`."""
 
-import csv
-import io
-import math
-from collections.abc import Iterable
 from pathlib import Path
 
 from beliefscope.report.page import page
-from beliefscope.report.results import Results, read_results
-from beliefscope.report.tables import Correlated, correlations
 from beliefscope.report.viewer import StoredTrace
-from beliefscope.storage import load_arrays, write_atomic
-from beliefscope.study import StudyFolder
+from beliefscope.results import Results, read_results
+from beliefscope.results.correlations import correlations_csv
+from beliefscope.store.files import Damaged, write_atomic
+from beliefscope.store.layout import StudyFiles
+from beliefscope.store.study_folder import read_trace
 
 
-def write_report(folder: str | Path) -> Path:
-    """Write the report of a study, finished or not; returns the page's path. Nothing is measured anew."""
+def write_report(folder: str | Path, *others: str | Path, out: str | Path | None = None) -> Path:
+    """Write the report of one or several studies, finished or not; returns the page's path.
+
+    It is written into `out`, by default the first folder. Nothing is measured anew.
+    """
+    results = read_results([folder, *others])
+    return write_results(results, Path(folder if out is None else out))
+
+
+def write_results(results: Results, out: Path) -> Path:
+    """Write the report of these results."""
     from beliefscope.report.figures import write_figures  # matplotlib is slow to import
 
-    stored = StudyFolder(folder)
-    results = read_results(stored)
-    traces = _traces(stored, results)
-    figures = write_figures(results, stored.path / "figures")
-    write_atomic(stored.path / "correlations.csv", _as_csv(correlations(results)).encode())
-    path = stored.path / "report.html"
-    write_atomic(path, page(results, traces=traces, figures=figures).encode())
-    return path
+    files, traces = StudyFiles(out), stored_traces(results)
+    figures = write_figures(results, files.figures)
+    write_atomic(files.correlations, correlations_csv(results.correlations).encode())
+    write_atomic(files.report, page(results, traces=traces, figures=figures).encode())
+    return files.report
 
 
-def _as_csv(rows: Iterable[Correlated]) -> str:
-    """A line for each row: every coefficient with the ends of its interval, and the paper's."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    about, measured = ("environment", "instrument", "cell"), ("pearson", "spearman", "trend_free", "partial")
-    printed = ("pearson_printed", "spearman_printed")
-    writer.writerow([*about, *(f"{name}{end}" for name in measured for end in ("", "_low", "_high")), *printed])
-    for row in rows:
-        found = [getattr(row, name) for name in measured]
-        numbers = [number for each in found for number in (each.value, each.low, each.high)]
-        shown = ["" if math.isnan(number) else f"{number:.4f}" for number in numbers]
-        writer.writerow([*(getattr(row, name) for name in about), *shown, *(getattr(row, name) for name in printed)])
-    return text.getvalue()
-
-
-def _traces(stored: StudyFolder, results: Results) -> list[StoredTrace]:
-    """Those that are there."""
+def stored_traces(results: Results) -> list[StoredTrace]:
+    """Those that are there; damaged ones are added to what the results say is damaged."""
     found = []
-    for run in stored.runs:
-        for piece in run.pieces:
-            file = piece.result(stored.path)
-            if piece.kind == "trace" and file.exists() and run.id in results.specs:
-                assert piece.episode is not None
-                pomdp = results.specs[run.id]["pomdp"]
-                arrays = load_arrays(file)
-                found.append(StoredTrace(run.environment, run.cell, run.seed, piece.episode, pomdp, arrays))
+    for run, piece, file in results.traces:
+        if run.id not in results.specs:
+            continue
+        assert piece.episode is not None
+        try:
+            arrays = read_trace(file)
+        except Damaged as error:
+            results.damaged.append(error)
+            continue
+        pomdp = results.specs[run.id]["pomdp"]
+        found.append(StoredTrace(run.environment, run.cell, run.seed, piece.episode, pomdp, arrays))
     return found

@@ -1,11 +1,10 @@
 """Studies: many runs and their measurements, declared once, run by one command, resumed after anything."""
 
+from beliefscope.store.pieces import Piece
+from beliefscope.store.study_folder import StudyFolder
 from beliefscope.study.definition import read_study, shipped_studies
-from beliefscope.study.folder import StudyFolder
-from beliefscope.study.piece import Piece
 from beliefscope.study.run import run_study
-from beliefscope.study.run_spec import Measurement, RunSpec
-from beliefscope.study.study import Study
+from beliefscope.study.spec import Measurement, RunSpec, Study
 
 __all__ = [
     "Measurement",

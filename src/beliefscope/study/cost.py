@@ -1,25 +1,74 @@
 """What a study costs: how much there is to train and to measure, and about how long that takes.
 
-The seconds are orders of magnitude: good for deciding what to start, and for a progress bar.
+The seconds are orders of magnitude, on one core of a CPU or on an H200 with ten workers: they help to decide what to
+start, and they weigh the pieces in the progress bar.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from beliefscope.agent import DRQN
-from beliefscope.agent.stored_spec import CELLS
-from beliefscope.measurement import MeasurementSpec
+from beliefscope.agent.cells import CELLS
 from beliefscope.pomdp import POMDP, Finite, Irrelevant
-from beliefscope.study.machines import CORE, H200, Machine
-from beliefscope.study.piece import Piece
-from beliefscope.study.run_spec import Measurement, RunSpec
-from beliefscope.study.study import Study
+from beliefscope.store import MeasurementSpec
+from beliefscope.store.pieces import Piece
+from beliefscope.study.spec import Measurement, RunSpec, Study
 
 CRITIC_INPUTS = 400  # the size of a memory that takes an estimator as long to read as all else it does
 BEST_BOUND_PAIRS = 10_000  # the best bound takes longer for each pair beyond, which is compared with more others
 CONTROL_FITS = 6
 CALIBRATION_FITS = 4  # beside the controls, once in each environment
 SHARE_CONTROLS = 4  # of sufficiency
+
+
+class Machine(NamedTuple):
+    """How many seconds the parts of a study take on a machine (docs/benchmarks.md).
+
+    A gradient step is one of the paper's (32 histories, 2 layers of 32), per step of the horizon.
+    """
+
+    gradient_step: dict[str, float]  # by cell, of one agent, or of all seeds at once
+    seeds_at_once: bool
+    training_start: float  # compilation
+    measure_start: float  # of each checkpoint: what is compiled anew, and what is computed besides
+    controls_start: float  # the same for the controls, with the decoders
+    pair_step: float  # to play and to filter exactly, per pair and step of the horizon
+    particle_step: float  # to filter with particles, per pair, step and particle
+    vector_epoch: float  # of MINE, per pair and epoch
+    particle_epoch: float  # of MINE on sets, per pair, epoch and particle
+    best_bound_pair: float  # of the best bound
+    decoders_pair: float  # of sufficiency on one set of histories, and of the atoms bound, per pair
+    trace: float
+
+
+CORE = Machine(
+    gradient_step={"LSTM": 3.8e-5, "GRU": 3.9e-5, "BRC": 2.1e-5, "NBRC": 2.8e-5, "MGU": 3.9e-5},
+    seeds_at_once=False,
+    training_start=20.0,
+    measure_start=2.5,
+    controls_start=8.0,
+    pair_step=2.3e-6,
+    particle_step=5e-8,
+    vector_epoch=1e-5,
+    particle_epoch=4e-7,
+    best_bound_pair=2e-3,
+    decoders_pair=4.5e-4,
+    trace=7.0,
+)
+H200 = Machine(
+    gradient_step={"LSTM": 3.5e-6, "GRU": 3.1e-6, "BRC": 1.6e-6, "NBRC": 2.4e-6, "MGU": 2.7e-6},
+    seeds_at_once=True,
+    training_start=22.0,
+    measure_start=0.03,
+    controls_start=0.3,
+    pair_step=3e-9,
+    particle_step=6e-11,
+    vector_epoch=5.3e-8,
+    particle_epoch=2.4e-10,
+    best_bound_pair=3e-4,
+    decoders_pair=3.5e-6,
+    trace=1.0,
+)
 
 
 class Cost(NamedTuple):
@@ -45,11 +94,11 @@ def cost(runs: Iterable[RunSpec], machine: Machine = CORE) -> Cost:
         pairs=sum(_pairs(each) for run in runs for each in run.measurements),
         traces=sum(len(run.traces) for run in runs),
         shares=sum(_shares(run) for run in runs),
-        seconds=_training_seconds(runs, machine) + calibrating + sum(_looking_seconds(run, machine) for run in runs),
+        seconds=_training_seconds(runs, machine) + calibrating + sum(_checkpoint_seconds(run, machine) for run in runs),
     )
 
 
-def seconds(piece: Piece, run: RunSpec) -> float:
+def piece_seconds(piece: Piece, run: RunSpec) -> float:
     """About how long a piece of this run takes on one core."""
     if piece.measurement is not None:
         alone = _measure_seconds(run, piece.measurement, CORE, controls=piece.controls)
@@ -92,8 +141,8 @@ def _row(runs: list[RunSpec]) -> tuple[str, ...]:
     )
 
 
-def _looking_seconds(run: RunSpec, machine: Machine) -> float:
-    """To measure and to trace."""
+def _checkpoint_seconds(run: RunSpec, machine: Machine) -> float:
+    """To measure and to trace the checkpoints of a run."""
     measured = 0.0
     for each in run.measurements:
         plain, thorough = (_measure_seconds(run, each.spec, machine, controls=controls) for controls in (False, True))

@@ -17,8 +17,8 @@
     epsilons = [0.0]
     part = "all"
     memories = ["hidden"]            # h; and "whole": (h, c) of the LSTM
-    checkpoints = "all"              # or first-middle-last, last, or a list of episodes
-    controls = "first-middle-last"   # or last (as at the scale quick), none, all
+    checkpoints = "all"              # or first-middle-last, first-last (of MINE, at quick), last, or a list of episodes
+    controls = "first-middle-last"   # or last (at quick; of MINE none), none, all
     num_samples = 10000              # by scale, as num_particles and epochs
 
 What the file says holds at every scale. All that is wrong gets one sentence that begins with the file.
@@ -33,17 +33,22 @@ from pathlib import Path
 from typing import Any, get_args
 
 from beliefscope.agent import TrainingSpec
-from beliefscope.agent.stored_spec import CELLS
+from beliefscope.agent.cells import CELLS
 from beliefscope.errors import require
 from beliefscope.pomdp import Variant
-from beliefscope.study.environments import read_environment
-from beliefscope.study.filled import learner_of, measurements_of
-from beliefscope.study.merge import merge
-from beliefscope.study.names import shipped_studies, shipped_text, user_text
-from beliefscope.study.run_spec import RunSpec, checkpoints, first_middle_last
-from beliefscope.study.scales import SCALES, Scale, ScaleName
-from beliefscope.study.study import Study, check_name
-from beliefscope.study.table import one_of, read_table
+from beliefscope.store.pieces import first_middle_last
+from beliefscope.studies import shipped_studies, shipped_text, user_text
+from beliefscope.study.definition_tables import (
+    SCALES,
+    Scale,
+    ScaleName,
+    one_of,
+    read_environment,
+    read_learner,
+    read_measurements,
+    read_table,
+)
+from beliefscope.study.spec import RunSpec, Study, check_name, checkpoints, merge
 
 __all__ = ["read_study", "shipped_studies"]
 
@@ -58,24 +63,24 @@ STUDY = {
     "training": dict,
     "measurement": dict,
 }
-OF_ENVIRONMENTS = ("cells", "seeds", "training", "measurement")
+ENVIRONMENT_KEYS = ("cells", "seeds", "training", "measurement")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Setting:
-    """What a definition is read under."""
+class _Settings:
+    """The settings with which a definition is read."""
 
     scale: Scale
     variant: Variant
     within: tuple[str, ...] = ()  # the studies that include this one, and itself
-    folder: Path = Path()  # that paths start from
+    folder: Path = Path()  # relative paths start here
 
 
 def read_study(name_or_path: str | Path, *, scale: ScaleName = "quick", variant: Variant = "text") -> Study:
     """The study that is shipped under this name, or defined in this file if it ends in `.toml`."""
     one_of(scale, SCALES, what="the scale")
     one_of(variant, get_args(Variant), what="the variant")
-    content, runs = _read(str(name_or_path), _Setting(scale=SCALES[scale], variant=variant))
+    content, runs = _read(str(name_or_path), _Settings(scale=SCALES[scale], variant=variant))
     return Study(
         name=content["name"],
         description=content.get("description", ""),
@@ -84,16 +89,18 @@ def read_study(name_or_path: str | Path, *, scale: ScaleName = "quick", variant:
     )
 
 
-def _read(name: str, setting: _Setting) -> tuple[dict[str, Any], tuple[RunSpec, ...]]:
+def _read(name: str, settings: _Settings) -> tuple[dict[str, Any], tuple[RunSpec, ...]]:
     """A definition's content and its runs."""
-    is_file, path = name.endswith(".toml"), setting.folder / name
+    is_file, path = name.endswith(".toml"), settings.folder / name
     here = str(path.resolve()) if is_file else name
-    require(here not in setting.within, rule="no study includes itself", received=name, advice="leave out that include")
+    require(
+        here not in settings.within, rule="no study includes itself", received=name, advice="leave out that include"
+    )
     text = user_text(path) if is_file else shipped_text(name)
     inside = dataclasses.replace(
-        setting, within=(*setting.within, here), folder=path.parent if is_file else setting.folder
+        settings, within=(*settings.within, here), folder=path.parent if is_file else settings.folder
     )
-    with _naming(str(path) if is_file else name):
+    with _errors_naming(str(path) if is_file else name):
         content = {"name": path.stem if is_file else name, **read_table(_parse(text), what="a study", keys=STUDY)}
         check_name(content["name"])
         require(
@@ -105,52 +112,52 @@ def _read(name: str, setting: _Setting) -> tuple[dict[str, Any], tuple[RunSpec, 
         return content, _runs(content, inside)
 
 
-def _runs(content: dict[str, Any], setting: _Setting) -> tuple[RunSpec, ...]:
-    included = [run for name in content.get("include", []) for run in _read(name, setting)[1]]
-    useless = [key for key in OF_ENVIRONMENTS if key in content and "environments" not in content]
+def _runs(content: dict[str, Any], settings: _Settings) -> tuple[RunSpec, ...]:
+    included = [run for name in content.get("include", []) for run in _read(name, settings)[1]]
+    misplaced = [key for key in ENVIRONMENT_KEYS if key in content and "environments" not in content]
     require(
-        not useless,
-        rule=f"{', '.join(OF_ENVIRONMENTS)} concern the study's own environments, not those it includes",
-        received=useless,
+        not misplaced,
+        rule=f"{', '.join(ENVIRONMENT_KEYS)} concern the study's own environments, not those it includes",
+        received=misplaced,
         advice="add [[environments]], or leave them out",
     )
-    runs = merge([*included, *_own_runs(content, setting)])
+    runs = merge([*included, *_own_runs(content, settings)])
     require(
         len(runs) > 0,
         rule="a study has [[environments]] or includes other studies",
         received="neither",
         advice="write [[environments]] and below it pomdp = 't-maze', say",
     )
-    called = Counter(run.label for run in runs)
+    labels = Counter(run.label for run in runs)
     require(
-        len(called) == len(runs),
+        len(labels) == len(runs),
         rule="a study has no two different runs of the same environment, cell and seed",
-        received=[label for label, count in called.items() if count > 1][:3],
+        received=[label for label, count in labels.items() if count > 1][:3],
         advice="put them into two studies",
     )
     return runs if content.get("traces", True) else tuple(dataclasses.replace(run, traces=()) for run in runs)
 
 
-def _own_runs(content: dict[str, Any], setting: _Setting) -> Iterator[RunSpec]:
+def _own_runs(content: dict[str, Any], settings: _Settings) -> Iterator[RunSpec]:
     cells = [one_of(cell, CELLS, what="a cell") for cell in content.get("cells", CELLS)]
-    seeds = content.get("seeds", setting.scale.seeds)
+    seeds = content.get("seeds", settings.scale.seeds)
     learners = [
-        learner_of(content.get("training", {}), cell=cell, scale=setting.scale, variant=setting.variant)
+        read_learner(content.get("training", {}), cell=cell, scale=settings.scale, variant=settings.variant)
         for cell in cells
     ]
     environments = [read_environment(table) for table in content.get("environments", [])]
-    called = Counter(environment.label for environment in environments)
+    labels = Counter(environment.label for environment in environments)
     require(
-        len(called) == len(environments),
+        len(labels) == len(environments),
         rule="the environments of a study differ in their names",
-        received=[label for label, count in called.items() if count > 1],
+        received=[label for label, count in labels.items() if count > 1],
         advice="leave out the repeated ones, or give one .pomdp file another name",
     )
     for environment in environments:
-        pomdp = environment.build(setting.variant, setting.folder)
+        pomdp = environment.build(settings.variant, settings.folder)
         for learner in learners:
-            measurements = measurements_of(
-                content.get("measurement", {}), learner=learner, pomdp=pomdp, scale=setting.scale
+            measurements = read_measurements(
+                content.get("measurement", {}), learner=learner, pomdp=pomdp, scale=settings.scale
             )
             for seed in seeds:
                 training = TrainingSpec(pomdp=pomdp, learner=learner, seed=seed)
@@ -170,7 +177,7 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _naming(file: str) -> Iterator[None]:
+def _errors_naming(file: str) -> Iterator[None]:
     """Errors raised inside begin with the file."""
     try:
         yield

@@ -1,24 +1,39 @@
-"""Runs a study: what is missing in its folder is done by a backend, and what becomes of it is recorded.
+"""Runs a study: a backend does the pieces that are missing in its folder, and their outcomes are recorded.
 
-Killed at any moment, it goes on where it was: pieces that are done are found by their names, trainings continue from
-their last stored state, and locks die with their holders.
+A study that was killed at any moment is resumed by running it again: pieces that are done are found by their names,
+trainings continue from their last stored state, and the kernel releases the locks of processes that have ended.
 """
 
 import contextlib
+import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from beliefscope.agent.manifest import write_manifest
 from beliefscope.errors import is_whole, require
-from beliefscope.storage import write_atomic, write_record
-from beliefscope.study.backends.choose import choose
-from beliefscope.study.backends.interface import Backend, Message, Note, Outcome, Progress, Ready
-from beliefscope.study.cost import seconds
-from beliefscope.study.folder import StudyFolder
-from beliefscope.study.piece import Piece
-from beliefscope.study.schedule import Likeness, Schedule
-from beliefscope.study.study import Study
-from beliefscope.study.view import View
+from beliefscope.store import Busy, Damaged, StudyFiles, is_file, lock, write_atomic, write_record
+from beliefscope.store.aside import move_aside
+from beliefscope.store.files import read_bytes
+from beliefscope.store.manifest import write_manifest
+from beliefscope.store.pieces import Piece
+from beliefscope.store.study_folder import StudyFolder
+from beliefscope.study.cost import piece_seconds
+from beliefscope.study.missing import (
+    describe_differing,
+    describe_trained_again,
+    differs_from_earlier,
+    is_asked,
+    pieces_to_do,
+    set_aside_trainings,
+)
+from beliefscope.study.progress import ProgressDisplay
+from beliefscope.study.schedule import Programs, Schedule
+from beliefscope.study.spec import Study
+from beliefscope.study.workers import choose_backend
+from beliefscope.study.workers.interface import Backend, Message, Note, Outcome, Progress, Ready
+
+_MOST_TRIES = 3  # of a piece whose worker is killed each time
+_POLL = 1.0  # seconds between two looks at the pieces of another process
 
 
 def run_study(
@@ -33,17 +48,24 @@ def run_study(
     """Do what is missing; `workers` are by default as many as cores, or as a GPU has room for.
 
     `only` keeps the pieces whose titles ("T-Maze, L = 50, GRU, seed 0: train") contain one of these texts, and the
-    trainings that they need. Pieces that fail are recorded and left; the next call tries them again. The backend is
+    trainings that they need. A piece that fails is recorded, and the next call tries it again; one whose worker is
+    killed is tried twice more in this call. The call waits for pieces that another process is doing. The backend is
     "local", this machine, or "ray", the Ray cluster at `address`.
     """
     _check(study, workers, only)
     stored = StudyFolder(folder)
-    with contextlib.closing(choose(backend, address=address, workers=workers)) as chosen:
-        stored.prepare(study)
+    with contextlib.closing(choose_backend(backend, address=address, workers=workers)) as chosen:
+        stored.prepare(study.describe())
         restore_descriptions(study, stored.path)
         for damaged in stored.set_aside_damaged():
             print(f"set aside, to be made again: {damaged.path}, since {damaged.why}", flush=True)
-        _Run(study, stored, only).go(chosen)
+        pieces = pieces_to_do(stored, only)
+        trained_again = set_aside_trainings(stored, pieces)
+        if trained_again:
+            print(describe_trained_again(trained_again), flush=True)
+            pieces = pieces_to_do(stored, only)
+        if pieces:
+            _Run(study, stored, pieces, chosen).run()
     return stored
 
 
@@ -67,7 +89,7 @@ def _check(study: Study, workers: int | None, only: Sequence[str]) -> None:
         advice=f"pass [{only!r}]",
     )
     require(
-        not only or any(_is_asked(piece, only) for piece in study.pieces()),
+        not only or any(is_asked(piece, only) for piece in study.pieces()),
         rule="--only names parts of titles such as 'T-Maze, L = 50, GRU, seed 0: train'",
         received=list(only),
         advice="`beliefscope show STUDY` prints the environments and cells",
@@ -75,98 +97,166 @@ def _check(study: Study, workers: int | None, only: Sequence[str]) -> None:
 
 
 def restore_descriptions(study: Study, folder: Path) -> None:
-    """Write the spec.json of runs that were begun and have lost it."""
+    """Write the spec.json of runs that were begun and have lost it, or have another one in its place."""
     for run in study.runs:
-        file = folder / "runs" / run.id / "spec.json"
-        if file.parent.exists() and not file.exists():
-            write_atomic(file, run.training.canonical_json().encode())
+        file, text = StudyFiles(folder).run(run.id).spec, run.training.canonical_json().encode()
+        if file.parent.exists() and not (is_file(file) and _holds(file, text)):
+            move_aside(StudyFiles(folder), f"spec-{run.id}", [file])
+            write_atomic(file, text)
 
 
-def missing(stored: StudyFolder, only: Sequence[str] = ()) -> list[Piece]:
-    """The pieces to do: neither done nor in vain, and asked for, with the trainings they need."""
-    states = stored.states()
-    open_ones = [piece for piece in stored.pieces if states[piece.name] in ("missing", "failed", "running")]
-    asked = [piece for piece in open_ones if not only or _is_asked(piece, only)]
-    runs = {piece.run for piece in asked}
-    return [piece for piece in open_ones if piece in asked or (piece.kind == "train" and piece.run in runs)]
-
-
-def _is_asked(piece: Piece, only: Sequence[str]) -> bool:
-    return any(text in piece.title for text in only)
+def _holds(file: Path, text: bytes) -> bool:
+    try:
+        return read_bytes(file) == text
+    except Damaged:
+        return False
 
 
 class _Run:
-    """One call: the schedule, what is in hand, and what became of the pieces."""
+    """One call: the schedule, which slot does which pieces, and the pieces that other processes do."""
 
-    def __init__(self, study: Study, stored: StudyFolder, only: Sequence[str]):
-        self._study, self._stored = study, stored
-        self._runs = {run.id: run for run in study.runs}
-        self._pieces = missing(stored, only)
-        self._seconds = {piece.name: seconds(piece, self._runs[piece.run]) for piece in self._pieces}
-        self._in_hand: dict[int, list[Piece]] = {}  # by slot
-        self._likeness: dict[int, Likeness] = {}  # of what a slot did last
-        self._described = False
-
-    def go(self, backend: Backend) -> None:
-        if not self._pieces:
-            return
-        self._schedule = Schedule(self._pieces, self._runs, in_batches=backend.in_batches)
-        slots = backend.open(self._runs, self._stored.path, at_most=len(self._pieces))
+    def __init__(self, study: Study, stored: StudyFolder, pieces: list[Piece], backend: Backend):
+        self._stored, self._backend = stored, backend
+        runs = {run.id: run for run in study.runs}
+        self._seconds = {piece.name: piece_seconds(piece, runs[piece.run]) for piece in pieces}
+        self._schedule = Schedule(pieces, runs, in_batches=backend.in_batches)
+        slots = backend.start(runs, stored.path, at_most=len(pieces))
         total = sum(self._seconds.values())
-        with View(self._study.name, total=total, pieces=len(self._pieces), workers=slots) as view:
-            self._view = view
-            while self._schedule or self._in_hand:
-                self._assign(backend)
-                for slot, message in backend.heard():
-                    self._listen(slot, message)
+        self._progress = ProgressDisplay(study.name, total=total, pieces=len(pieces), workers=slots)
+        self._assigned: dict[int, list[Piece]] = {}  # by slot
+        self._programs: dict[int, Programs] = {}  # that a slot has run last
+        self._kills: Counter[str] = Counter()  # of workers, by the piece they were doing
+        self._elsewhere: list[Piece] = []  # other processes are doing these
+        self._looked_elsewhere = 0.0
+        self._is_waiting = self._has_manifest = False
+        self._differing: list[str] = []  # labels of runs that were trained again, to other networks
 
-    def _assign(self, backend: Backend) -> None:
-        for slot in backend.idle():
-            others = [likeness for other, likeness in self._likeness.items() if other != slot]
-            pieces = self._schedule.take(self._likeness.get(slot), others)
+    def run(self) -> None:
+        """Do all pieces."""
+        with self._progress:
+            while self._schedule or self._assigned or self._elsewhere:
+                self._assign()
+                for slot, message in self._backend.messages():
+                    self._receive(slot, message)
+                if self._elsewhere:
+                    self._look_elsewhere()
+            if self._differing:
+                self._progress.print(describe_differing(self._differing))
+
+    def _assign(self) -> None:
+        """Give pieces to the slots that are idle."""
+        for slot in self._backend.idle():
+            others = [programs for other, programs in self._programs.items() if other != slot]
+            pieces = self._schedule.take(self._programs.get(slot), others)
             if pieces:
-                self._in_hand[slot], self._likeness[slot] = pieces, self._schedule.likeness(pieces[0])
-                self._view.begin(slot, pieces[0].title, sum(self._seconds[piece.name] for piece in pieces))
-                backend.give(slot, pieces)
+                self._assigned[slot], self._programs[slot] = pieces, self._schedule.programs(pieces[0])
+                self._progress.begin(slot, pieces[0].title, self._seconds_of(pieces))
+                self._backend.assign(slot, pieces)
             else:
-                self._view.rest(slot)
+                self._progress.wait(slot)
 
-    def _listen(self, slot: int, message: Message) -> None:
+    def _receive(self, slot: int, message: Message) -> None:
         if isinstance(message, Ready):
-            if not self._described:
+            if not self._has_manifest:
                 write_manifest(self._stored.path, message.device)
-                self._described = True
+                self._has_manifest = True
         elif isinstance(message, Progress):
-            self._view.progress(slot, message.fraction)
+            self._progress.update(slot, message.fraction)
         elif isinstance(message, Note):
-            self._view.say(message.sentence)
+            self._progress.print(message.sentence)
         else:
-            self._conclude(slot, message)
+            self._conclude(slot, self._assigned.pop(slot, []), message)
 
-    def _conclude(self, slot: int, outcome: Outcome) -> None:
-        pieces = self._in_hand.pop(slot, [])
+    def _conclude(self, slot: int, pieces: list[Piece], outcome: Outcome) -> None:
+        """The pieces of a slot have ended, for now or for good."""
         if outcome.kind == "stop":
             raise OSError(outcome.error)
-        if outcome.kind == "done" and not all(self._is_over(piece) for piece in pieces):
-            outcome = Outcome("failed", "its worker ended without a result")
-        lost: list[Piece] = []
-        for piece in pieces:
-            self._record(piece, outcome)
-            if piece.kind == "train":
-                trained = piece.result(self._stored.path).exists()
-                lost += self._schedule.trained(piece.run, failed=not trained)
-        self._view.end(slot, len(pieces) + len(lost), sum(self._seconds[piece.name] for piece in lost))
+        if not pieces:  # a worker has died that had nothing to do
+            return
+        if outcome.kind == "busy":
+            self._progress.put_back(slot)
+            self._elsewhere += pieces
+        elif outcome.kind == "killed" and self._try_again(pieces, outcome.error):
+            self._progress.put_back(slot)
+        else:
+            left_out: list[Piece] = []
+            for piece in pieces:
+                self._record(piece, outcome)
+                left_out += self._release_measurements(piece)
+            done = sum(self._stored.is_done(piece) for piece in pieces)
+            not_done = len(pieces) - done + len(left_out)
+            self._progress.end(slot, done=done, not_done=not_done, left_out=self._seconds_of(left_out))
 
-    def _is_over(self, piece: Piece) -> bool:
-        diverged = piece.kind == "train" and self._stored.diverged(piece.run)
-        return diverged or piece.result(self._stored.path).exists()
+    def _try_again(self, pieces: list[Piece], error: str) -> bool:
+        """Put pieces back whose worker was killed, unless that has happened too often."""
+        self._kills.update(piece.name for piece in pieces)
+        kills = max(self._kills[piece.name] for piece in pieces)
+        if kills >= _MOST_TRIES:
+            return False
+        self._schedule.put_back(pieces)
+        self._progress.print(f"tried again ({kills} of {_MOST_TRIES - 1} times), since {error}: {pieces[0].title}")
+        return True
 
     def _record(self, piece: Piece, outcome: Outcome) -> None:
-        file = piece.failure(self._stored.path)
-        if outcome.kind == "done":
+        """Write why a piece failed, or remove what was written of an earlier failure."""
+        file, error = piece.failure(self._stored.path), outcome.error
+        if self._is_over(piece):
             file.unlink(missing_ok=True)
-        elif outcome.kind == "failed":
-            write_record(file, {"piece": piece.title, "error": outcome.error, "details": outcome.details})
-            self._view.say(f"failed: {piece.title}: {outcome.error}")
-        else:
-            self._view.say(f"left to the process that does it: {piece.title}")
+            return
+        if outcome.kind == "done":
+            error = "its worker ended without a result"
+        elif outcome.kind == "killed":
+            error = f"{outcome.error}, {self._kills[piece.name]} times"
+        write_record(file, {"piece": piece.title, "error": error, "details": outcome.details})
+        self._progress.print(f"failed: {piece.title}: {error}")
+
+    def _release_measurements(self, piece: Piece) -> list[Piece]:
+        """After a training: measurements may begin; if it is not done they never will, and are returned."""
+        if piece.kind != "train":
+            return []
+        is_done = self._stored.is_done(piece)
+        if is_done and differs_from_earlier(self._stored, piece.run):
+            self._differing.append(piece.label)
+        return self._schedule.training_ended(piece.run, failed=not is_done)
+
+    def _look_elsewhere(self) -> None:
+        """Look after pieces that other processes were doing: they are done by now, or to be done here."""
+        if not self._assigned and not self._schedule.ready():
+            self._say_waiting()
+            time.sleep(_POLL)
+        elif time.monotonic() < self._looked_elsewhere + _POLL:
+            return
+        self._looked_elsewhere = time.monotonic()
+        pieces, self._elsewhere = self._elsewhere, []
+        for piece in pieces:
+            if self._is_over(piece):
+                left_out = self._release_measurements(piece)
+                done = int(self._stored.is_done(piece))
+                seconds = self._seconds_of([piece, *left_out])
+                self._progress.add(done=done, not_done=1 - done + len(left_out), seconds=seconds)
+            elif self._is_held(piece):
+                self._elsewhere.append(piece)
+            else:
+                self._schedule.put_back([piece])
+
+    def _say_waiting(self) -> None:
+        if not self._is_waiting:
+            number, first = len(self._elsewhere), self._elsewhere[0].title
+            which = first if number == 1 else f"{number} pieces, such as {first}"
+            self._progress.print(f"waiting for another process, which is doing {which}")
+        self._is_waiting = True
+
+    def _is_held(self, piece: Piece) -> bool:
+        try:
+            with lock(self._stored.files.lock(piece.name)):
+                return False
+        except Busy:
+            return True
+
+    def _is_over(self, piece: Piece) -> bool:
+        """Is it done, or a training that has diverged?"""
+        diverged = piece.kind == "train" and self._stored.diverged(piece.run)
+        return diverged or self._stored.is_done(piece)
+
+    def _seconds_of(self, pieces: Sequence[Piece]) -> float:
+        return sum(self._seconds[piece.name] for piece in pieces)

@@ -1,11 +1,12 @@
-"""Recurrent cells: LSTM, GRU, BRC, nBRC and MGU, and what a cell of one's own must be."""
+"""Recurrent cells: LSTM, GRU, BRC, nBRC and MGU, and the interface for your own cell."""
 
-from beliefscope.agent.cells.brc import BRC
+from beliefscope.agent.cells.bistable import BRC, NBRC
 from beliefscope.agent.cells.gated import GatedCell
 from beliefscope.agent.cells.gru import GRU
 from beliefscope.agent.cells.interface import Cell
 from beliefscope.agent.cells.lstm import LSTM
 from beliefscope.agent.cells.mgu import MGU
-from beliefscope.agent.cells.nbrc import NBRC
 
-__all__ = ["BRC", "GRU", "LSTM", "MGU", "NBRC", "Cell", "GatedCell"]
+CELLS = {cell.__name__: cell for cell in (LSTM, GRU, BRC, NBRC, MGU)}  # by the names that stored runs have
+
+__all__ = ["BRC", "CELLS", "GRU", "LSTM", "MGU", "NBRC", "Cell", "GatedCell"]

@@ -1,13 +1,13 @@
-"""The five cells of the paper share one form, which the fast sequence pass (layer.py) knows.
+"""The five cells of the paper share one form, which the fast sequence pass (sequence.py) knows.
 
 A step of a gated cell with input x and memory h (for the LSTM: h and c) has two parts:
 
 1. products: p = W x + b, one block of n numbers for each gate, plus U h on the first blocks (U is a matrix, or a vector
    that multiplies h elementwise);
-2. gates: everything else, elementwise. The MGU alone needs one more product, V v, in the middle of it.
+2. gates: everything else. The gates of an `ElementwiseCell` are elementwise; others multiply by matrices of their own.
 
-A cell writes its gates forward, and backward from the activations it has kept. Products are done outside, so that
-those of all steps (W x, and the gradients of all weights) become one large product.
+A cell defines its gates forward, and backward from the stored activations. The products are computed outside the cell,
+so that those of all steps (W x, and the gradients of all weights) become one large product.
 """
 
 import abc
@@ -22,11 +22,12 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from beliefscope.agent.cells.interface import Cell
 
 Blocks = tuple[Float[Array, "*batch n"], ...]
-Product = Callable[[Array], Array]
+Product = Callable[[Array], Array]  # v ↦ v M
+Matrices = tuple[Float[Array, "n n"], ...]
 
 
 class GatedCell(Cell):
-    """A cell made of products and elementwise gates."""
+    """A cell made of products and gates."""
 
     blocks: ClassVar[int]  # how many products of n numbers each
     memory_parts: ClassVar[int] = 1  # 2 for the LSTM's (h, c)
@@ -34,36 +35,74 @@ class GatedCell(Cell):
     input_weights: eqx.AbstractVar[Float[Array, "inputs columns"]]  # W
     bias: eqx.AbstractVar[Float[Array, " columns"]]  # b
     recurrent_weights: eqx.AbstractVar[Float[Array, "n columns"] | Float[Array, " columns"]]  # U
-    inner_weights: eqx.AbstractVar[Float[Array, "n n"] | None]  # V
 
-    @staticmethod
+    @classmethod
     @abc.abstractmethod
-    def gates(products: Blocks, memory: Blocks, inner: Product) -> tuple[Blocks, Blocks]:
-        """The new memory, and the activations to keep for `gates_backward`: as many blocks as there are products.
+    def apply_gates(cls, products: Blocks, memory: Blocks, multiply: tuple[Product, ...]) -> tuple[Blocks, Blocks]:
+        """The new memory, and the activations to keep for `apply_gates_backward`, as many blocks as products.
 
-        `inner` multiplies by V. Where a cell uses it, what it multiplies is the first block kept ⊙ h, and what comes
-        out is added to the last product.
+        `multiply` has one product for each of `gate_matrices`.
         """
 
-    @staticmethod
+    @classmethod
     @abc.abstractmethod
-    def gates_backward(kept: Blocks, memory: Blocks, d_memory: Blocks, inner: Product) -> tuple[Blocks, Blocks]:
+    def apply_gates_backward(
+        cls, kept: Blocks, memory: Blocks, d_memory: Blocks, multiply_transposed: tuple[Product, ...]
+    ) -> tuple[Blocks, Blocks]:
         """The gradients with respect to the products and to the memory (less what flows through U h).
 
-        `memory` is the one before the step, `d_memory` the gradient with respect to the one after it, and `inner`
-        multiplies by the transpose of V.
+        `memory` is the one before the step, `d_memory` the gradient with respect to the one after it, and
+        `multiply_transposed` has one product for the transpose of each of `gate_matrices`.
         """
+
+    def gate_matrices(self) -> Matrices:
+        """The matrices that the gates themselves multiply by."""
+        return ()
+
+    @staticmethod
+    def gate_matrix_gradients(
+        hidden: Float[Array, "time rows n"], kept: Float[Array, "time rows columns"], d_products: Float[Array, "..."]
+    ) -> Matrices:
+        """The gradients with respect to `gate_matrices`, summed over all steps and rows.
+
+        `hidden` is h before each step, `kept` its activations and `d_products` the gradients of its products.
+        """
+        return ()
 
     def init_memory(self) -> Blocks:
         return (jnp.zeros(self.hidden_size, self.bias.dtype),) * self.memory_parts
 
     def step(self, memory: Blocks, inputs: Float[Array, " inputs"]) -> Blocks:
         products = add_recurrent(inputs @ self.input_matrix() + self.bias, memory[0], self.recurrent_weights)
-        return self.gates(split(products, self.hidden_size), memory, product_with(self.inner_weights))[0]
+        return self.apply_gates(split(products, self.hidden_size), memory, products_with(self.gate_matrices()))[0]
 
     def input_matrix(self) -> Float[Array, "inputs columns"]:
         """W with a column for every product."""
         return self.input_weights
+
+
+class ElementwiseCell(GatedCell):
+    """A gated cell whose gates are elementwise."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def gates(products: Blocks, memory: Blocks) -> tuple[Blocks, Blocks]:
+        """The new memory and the activations to keep."""
+
+    @staticmethod
+    @abc.abstractmethod
+    def gates_backward(kept: Blocks, memory: Blocks, d_memory: Blocks) -> tuple[Blocks, Blocks]:
+        """The gradients with respect to the products and to the memory."""
+
+    @classmethod
+    def apply_gates(cls, products: Blocks, memory: Blocks, multiply: tuple[Product, ...]) -> tuple[Blocks, Blocks]:
+        return cls.gates(products, memory)
+
+    @classmethod
+    def apply_gates_backward(
+        cls, kept: Blocks, memory: Blocks, d_memory: Blocks, multiply_transposed: tuple[Product, ...]
+    ) -> tuple[Blocks, Blocks]:
+        return cls.gates_backward(kept, memory, d_memory)
 
 
 def add_recurrent(
@@ -80,9 +119,14 @@ def add_recurrent(
     return jnp.concatenate([projected[..., :width] + product, projected[..., width:]], axis=-1)
 
 
-def product_with(matrix: Float[Array, "n m"] | None) -> Product:
-    """v ↦ v M; cells without an inner product have no M, and never ask."""
-    return lambda vector: vector @ jnp.asarray(matrix)
+def products_with(matrices: Matrices) -> tuple[Product, ...]:
+    """v ↦ v M for each matrix M."""
+    return tuple(lambda vector, matrix=matrix: vector @ jnp.asarray(matrix) for matrix in matrices)
+
+
+def sum_of_outer_products(left: Float[Array, "time rows n"], right: Float[Array, "time rows m"]) -> Float[Array, "n m"]:
+    """Σ over time and rows of left ⊗ right: the gradient of a matrix M from left and that of left M."""
+    return left.reshape(-1, left.shape[-1]).T @ right.reshape(-1, right.shape[-1])
 
 
 def split(blocks: Float[Array, "*batch columns"], size: int) -> Blocks:

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from beliefscope.agent.cells.gated import Blocks, GatedCell, Product, sigmoid, uniform
+from beliefscope.agent.cells.gated import Blocks, ElementwiseCell, sigmoid, uniform
 
 
-class GRU(GatedCell):
+class GRU(ElementwiseCell):
     """Blocks: r, z, U_n h + b'_n, W_n x + b_n; the third has no W."""
 
     blocks: ClassVar[int] = 4
@@ -24,7 +24,6 @@ class GRU(GatedCell):
     input_weights: Float[Array, "inputs products_of_x"]  # 3 blocks
     bias: Float[Array, " products"]  # 4 blocks
     recurrent_weights: Float[Array, "n products_of_h"]  # 3 blocks
-    inner_weights: None
 
     def __init__(self, key: PRNGKeyArray, input_size: int, hidden_size: int):
         key_input, key_recurrent, key_bias = jax.random.split(key, 3)
@@ -33,20 +32,19 @@ class GRU(GatedCell):
         self.input_weights = uniform(key_input, (input_size, 3 * hidden_size), limit)
         self.recurrent_weights = uniform(key_recurrent, (hidden_size, 3 * hidden_size), limit)
         self.bias = uniform(key_bias, (4 * hidden_size,), limit)
-        self.inner_weights = None
 
     def input_matrix(self) -> Float[Array, "inputs products"]:
         gates, new = self.input_weights[:, : 2 * self.hidden_size], self.input_weights[:, 2 * self.hidden_size :]
         return jnp.concatenate([gates, jnp.zeros_like(new), new], axis=1)
 
     @staticmethod
-    def gates(products: Blocks, memory: Blocks, inner: Product) -> tuple[Blocks, Blocks]:
+    def gates(products: Blocks, memory: Blocks) -> tuple[Blocks, Blocks]:
         r, z, recurrent = sigmoid(products[0]), sigmoid(products[1]), products[2]
         n = jnp.tanh(products[3] + r * recurrent)
         return (n + z * (memory[0] - n),), (r, z, recurrent, n)
 
     @staticmethod
-    def gates_backward(kept: Blocks, memory: Blocks, d_memory: Blocks, inner: Product) -> tuple[Blocks, Blocks]:
+    def gates_backward(kept: Blocks, memory: Blocks, d_memory: Blocks) -> tuple[Blocks, Blocks]:
         r, z, recurrent, n = kept
         (d_h,) = d_memory
         d_n = d_h * (1 - z) * (1 - n**2)

@@ -1,8 +1,8 @@
 """What a recurrent cell is: a memory for the start of an episode, and one step of one agent.
 
 A cell is an Equinox module built as `Cell(key, input_size, hidden_size)`. Its memory is any pytree of arrays; the
-first leaf is the hidden state h, the vector that the next layer (or the linear layer) reads. Batches, time and
-stacking are the caller's.
+first leaf is the hidden state h, the vector that the next layer (or the linear layer) reads. The caller does batches,
+time and stacking.
 """
 
 import abc

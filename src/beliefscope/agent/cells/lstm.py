@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from beliefscope.agent.cells.gated import Blocks, GatedCell, Product, sigmoid, uniform
+from beliefscope.agent.cells.gated import Blocks, ElementwiseCell, sigmoid, uniform
 
 
-class LSTM(GatedCell):
+class LSTM(ElementwiseCell):
     """Blocks: i, f, o, g."""
 
     blocks: ClassVar[int] = 4
@@ -25,7 +25,6 @@ class LSTM(GatedCell):
     input_weights: Float[Array, "inputs products_of_x"]  # 4 blocks
     bias: Float[Array, " products"]  # 4 blocks
     recurrent_weights: Float[Array, "n products_of_h"]  # 4 blocks
-    inner_weights: None
 
     def __init__(self, key: PRNGKeyArray, input_size: int, hidden_size: int):
         key_input, key_recurrent, key_bias = jax.random.split(key, 3)
@@ -34,17 +33,16 @@ class LSTM(GatedCell):
         self.input_weights = uniform(key_input, (input_size, 4 * hidden_size), limit)
         self.recurrent_weights = uniform(key_recurrent, (hidden_size, 4 * hidden_size), limit)
         self.bias = uniform(key_bias, (4 * hidden_size,), limit)
-        self.inner_weights = None
 
     @staticmethod
-    def gates(products: Blocks, memory: Blocks, inner: Product) -> tuple[Blocks, Blocks]:
+    def gates(products: Blocks, memory: Blocks) -> tuple[Blocks, Blocks]:
         i, f, o = (sigmoid(product) for product in products[:3])
         g = jnp.tanh(products[3])
         c = f * memory[1] + i * g
         return (o * jnp.tanh(c), c), (i, f, o, g)
 
     @staticmethod
-    def gates_backward(kept: Blocks, memory: Blocks, d_memory: Blocks, inner: Product) -> tuple[Blocks, Blocks]:
+    def gates_backward(kept: Blocks, memory: Blocks, d_memory: Blocks) -> tuple[Blocks, Blocks]:
         (i, f, o, g), (_, c), (d_h, d_c) = kept, memory, d_memory
         tanh_c = jnp.tanh(f * c + i * g)
         d_c = d_c + d_h * o * (1 - tanh_c**2)

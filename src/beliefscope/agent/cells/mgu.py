@@ -12,11 +12,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from beliefscope.agent.cells.gated import Blocks, GatedCell, Product, glorot, sigmoid
+from beliefscope.agent.cells.gated import (
+    Blocks,
+    GatedCell,
+    Matrices,
+    Product,
+    glorot,
+    sigmoid,
+    sum_of_outer_products,
+)
 
 
 class MGU(GatedCell):
-    """Blocks: f, W x + b; the inner product is U (f ⊙ h)."""
+    """Blocks: f, W x + b. The gates multiply by U, here `inner_weights`: U (f ⊙ h) needs f first."""
 
     blocks: ClassVar[int] = 2
     hidden_size: int = eqx.field(static=True)
@@ -33,18 +41,31 @@ class MGU(GatedCell):
         self.recurrent_weights = glorot(key_recurrent, hidden_size, hidden_size, blocks=1)
         self.inner_weights = glorot(key_inner, hidden_size, hidden_size, blocks=1)
 
-    @staticmethod
-    def gates(products: Blocks, memory: Blocks, inner: Product) -> tuple[Blocks, Blocks]:
-        (h,) = memory
+    def gate_matrices(self) -> Matrices:
+        return (self.inner_weights,)
+
+    @classmethod
+    def apply_gates(cls, products: Blocks, memory: Blocks, multiply: tuple[Product, ...]) -> tuple[Blocks, Blocks]:
+        (h,), (multiply_by_u,) = memory, multiply
         f = sigmoid(products[0])
-        n = jnp.tanh(products[1] + inner(f * h))
+        n = jnp.tanh(products[1] + multiply_by_u(f * h))
         return (h + f * (n - h),), (f, n)
 
-    @staticmethod
-    def gates_backward(kept: Blocks, memory: Blocks, d_memory: Blocks, inner: Product) -> tuple[Blocks, Blocks]:
+    @classmethod
+    def apply_gates_backward(
+        cls, kept: Blocks, memory: Blocks, d_memory: Blocks, multiply_transposed: tuple[Product, ...]
+    ) -> tuple[Blocks, Blocks]:
         f, n = kept
-        (h,), (d_h,) = memory, d_memory
+        (h,), (d_h,), (multiply_by_u_transposed,) = memory, d_memory, multiply_transposed
         d_n = d_h * f * (1 - n**2)
-        d_fh = inner(d_n)
+        d_fh = multiply_by_u_transposed(d_n)
         d_f = (d_h * (n - h) + d_fh * h) * f * (1 - f)
         return (d_f, d_n), (d_h * (1 - f) + d_fh * f,)
+
+    @staticmethod
+    def gate_matrix_gradients(
+        hidden: Float[Array, "time rows n"], kept: Float[Array, "time rows columns"], d_products: Float[Array, "..."]
+    ) -> Matrices:
+        """Of U, which multiplies f ⊙ h; the gradient of the product is that of the last block."""
+        size = hidden.shape[-1]
+        return (sum_of_outer_products(hidden * kept[..., :size], d_products[..., -size:]),)

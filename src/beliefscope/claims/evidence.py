@@ -1,0 +1,154 @@
+"""The evidence for and against a claim: curves over training, one for each seed.
+
+Claims are about hidden states h, measured by one of the paper's estimators, with one number of epochs and of pairs N.
+Numbers from different instruments are never mixed. A series has the curves that `results.curves.counted` gives. It is
+enough for a verdict if these are curves of the full scale, of at least four seeds.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from beliefscope.errors import is_real, require
+from beliefscope.paper import CELLS, LONG, MAZE, STOCHASTIC
+from beliefscope.results.correlations import Points, points
+from beliefscope.results.curves import Curve, Panel, Quantity, counted
+
+_ESTIMATORS = {"mine": 200, "mine-authors": 100}  # the paper's, with their epochs
+# J*: 4 γ^L where moves are certain, else by dynamic programming.
+_OPTIMUM = {MAZE: 4 * 0.98**50, LONG: 4 * 0.98**100, STOCHASTIC: 0.28218231696}
+
+
+class Series(NamedTuple):
+    """The curves of one environment, cell, part of the belief and ε, in the order of their seeds."""
+
+    curves: tuple[Curve, ...]
+    enough: bool  # full scale and at least four seeds
+
+    def starts(self, what: Quantity) -> list[float]:
+        return [curve.start(what) for curve in self.curves]
+
+    def finals(self, what: Quantity) -> list[float]:
+        return [curve.final(what) for curve in self.curves]
+
+    def changes(self, what: Quantity) -> list[float]:
+        return [curve.change(what) for curve in self.curves]
+
+
+class Evidence:
+    """The series of results, J* by environment where it is known, and remarks on what was left out."""
+
+    def __init__(self, panels: Iterable[Panel], optimum: Mapping[str, float] | None = None):
+        self.optimum = {**_OPTIMUM, **(optimum or {})}
+        require(
+            all(is_real(value) and math.isfinite(value) for value in self.optimum.values()),
+            rule="the optimum is a finite return for each environment's label",
+            received=optimum,
+            advice="leave out environments whose optimum is unknown",
+        )
+        hidden = [panel for panel in panels if panel.memory == "hidden"]
+        kept, self.remarks = _one_estimator(hidden)
+        kept = _one_run_a_seed(_one_particle_count(kept, self.remarks), self.remarks)
+        self._panels = {(panel.environment, panel.part, _rounded(panel.epsilon)): panel for panel in kept}
+        left_out = sum(
+            len(curves) - len(counted(panel, cell)[0]) for panel in kept for cell, curves in panel.curves.items()
+        )
+        if left_out:
+            self.remarks.append(f"{left_out} curves lack checkpoints and were left out.")
+
+    def series(self, environment: str, cell: str, part: str = "belief", epsilon: float = 0.0) -> Series:
+        """The stored curves; empty if there are none."""
+        panel = self._panels.get((environment, part, _rounded(epsilon)))
+        curves, enough = counted(panel, cell) if panel is not None else ((), False)
+        known = [curve.known() for curve in curves]
+        return Series(tuple(curve for curve in known if len(curve.episode)), enough)
+
+    def of_cells(self, environment: str, part: str = "belief") -> dict[str, Series]:
+        """The paper's five."""
+        return {cell: self.series(environment, cell, part) for cell in CELLS}
+
+
+def all_points(series: Iterable[Series]) -> Points:
+    """Every (checkpoint, run) of some series."""
+    return points(curve for each in series for curve in each.curves)[0]
+
+
+def enough_of(series: Mapping[str, Series]) -> bool:
+    return all(each.enough for each in series.values())
+
+
+def _one_estimator(panels: list[Panel]) -> tuple[list[Panel], list[str]]:
+    """The panels of the paper's estimator, epochs and N that has most points, and remarks."""
+    counts: Counter = Counter()
+    for panel in panels:
+        if panel.instrument.estimator in _ESTIMATORS:
+            counts[panel.instrument[:3]] += _size(panel)
+    if not counts:
+        return [], []
+    best = _most(counts)
+    estimator, epochs, num_samples = best
+    remarks = [f"Estimator '{estimator}'{_epochs(epochs)}, N = {num_samples}."]
+    if epochs is not None and epochs != _ESTIMATORS[estimator]:
+        remarks.append(f"The paper's estimator has {_ESTIMATORS[estimator]} epochs.")
+    if len(counts) > 1:
+        left = ", ".join(
+            f"'{e}'{_epochs(n)}, N = {size}" for e, n, size in sorted(counts, key=str) if (e, n, size) != best
+        )
+        remarks.append(f"The table has several estimators; that with most rows was used, and left out: {left}.")
+    return [panel for panel in panels if panel.instrument[:3] == best], remarks
+
+
+def _epochs(epochs: int | None) -> str:
+    return "" if epochs is None else f", {epochs} epochs"
+
+
+def _one_particle_count(panels: list[Panel], remarks: list[str]) -> list[Panel]:
+    """For each environment, whatever its irrelevant variables, and each part: the panels of the commonest M."""
+    counts: dict[tuple[str, str], Counter] = {}
+    for panel in panels:
+        counts.setdefault(_kind(panel), Counter())[panel.instrument.M] += _size(panel)
+    best = {kind: _most(counter) for kind, counter in counts.items()}
+    particles = sorted({size for size in best.values() if size is not None})
+    if particles:
+        remarks.append(f"M = {', '.join(map(str, particles))} where beliefs are particles.")
+    if any(len(counter) > 1 for counter in counts.values()):
+        remarks.append("Rows with another number of particles M than most were left out.")
+    return [panel for panel in panels if best[_kind(panel)] == panel.instrument.M]
+
+
+def _kind(panel: Panel) -> tuple[str, str]:
+    return panel.environment.split(" + ")[0], panel.part
+
+
+def _one_run_a_seed(panels: list[Panel], remarks: list[str]) -> list[Panel]:
+    counts: dict[tuple, Counter] = {}
+    for panel in panels:
+        for cell, curves in panel.curves.items():
+            for curve in curves:
+                counts.setdefault((panel.environment, cell, curve.seed), Counter())[curve.run] += len(curve.episode)
+    best = {who: counter.most_common(1)[0][0] for who, counter in counts.items()}
+    if any(len(counter) > 1 for counter in counts.values()):
+        remarks.append("Where a seed has several runs, that with most rows was used.")
+    return [
+        panel._replace(
+            curves={
+                cell: tuple(each for each in curves if each.run == best[panel.environment, cell, each.seed])
+                for cell, curves in panel.curves.items()
+            }
+        )
+        for panel in panels
+    ]
+
+
+def _size(panel: Panel) -> int:
+    return sum(len(curve.episode) for curves in panel.curves.values() for curve in curves)
+
+
+def _most(counts: Counter) -> Any:
+    """The commonest; of equally common ones the last in order, so that the order of the rows does not matter."""
+    return max(counts, key=lambda each: (counts[each], str(each)))
+
+
+def _rounded(epsilon: float) -> float:
+    return round(epsilon, 6)

@@ -1,0 +1,250 @@
+"""Classifiers that predict the atom of one side from the other, where rows recur: log p(atom | x) / p(atom)."""
+
+from copy import copy
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+from scipy.special import log_softmax
+
+from beliefscope.information.batching import on_each
+from beliefscope.information.columns import FAINTEST
+from beliefscope.information.decoders import Descent, Family, Split, descend, silent
+from beliefscope.information.tables import LIMIT, Answers, Table, Where, Wheres, limited, stacked
+
+_KEPT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # directions, of which the choosing rows choose
+_TEMPERATURES, _COARSELY = (0.4, 0.6, 0.8, 1.0), (0.6, 1.0)
+_MOST_POOLED = 1000  # classes
+_DIAGONAL = (0.0, 0.7)  # how far the covariance is drawn to its diagonal
+_POOLED = (3.0, 12.0, 30.0)  # nats of difference between two atoms that are still pooled by a third
+_CLASSES_AT_ONCE = 64  # rounded up, one compiled program fits many numbers of classes
+_NEVER = -1e30  # the logarithm of the probability of a class that is none
+_SEEN = 3  # an atom seen fewer times in training is no class of the MLP's
+# Codes that lie close together take many steps to tell apart.
+_MLP = Family("MLP", (128, 128), Descent(learning_rate=0.003, steps=1200))
+
+
+class Classes(NamedTuple):
+    """The atoms of one side as classes; class 0 has the atoms that are too rare for their own class."""
+
+    of_row: Int[np.ndarray, " n"]
+    log_prior: Float[np.ndarray, " classes"]
+
+    @property
+    def number(self) -> int:
+        return len(self.log_prior)
+
+    def answers(self, logits: Float[np.ndarray, "n classes"], where: Where, size: int, *, turned: bool) -> Answers:
+        """log p(class | x) / p(class), of logits for the rows that are read, with columns of zeros up to `size`."""
+        ratio = log_softmax(logits, axis=1) - self.log_prior
+        rows = (LIMIT * np.tanh(np.maximum(ratio, -60) / LIMIT)).astype(np.float32)
+        padded = np.pad(rows, ((0, 0), (0, size - self.number)))
+        return Answers(jnp.asarray(padded), jnp.asarray(self.of_row[where.x if turned else where.y]), turned)
+
+
+def classes_of(atoms: Int[np.ndarray, " n"], train: Int[np.ndarray, " train"], *, seen: int) -> Classes:
+    """Those of atoms seen so often in training; unseen ones are expected as often as there are single ones."""
+    counts = np.bincount(atoms[train], minlength=int(atoms.max()) + 1)
+    own = counts >= seen
+    of_row = np.where(own, np.cumsum(own), 0)[atoms]
+    known = np.bincount(of_row[train], minlength=int(own.sum()) + 1).astype(np.float64)
+    known[0] += max(0.5, float(np.sum(counts == 1)) if seen == 1 else 0.5)
+    return Classes(of_row, np.log(known / known.sum()))
+
+
+def recurs(atoms: Int[np.ndarray, " n"], parts: Split) -> bool:
+    """Do most rows have an atom that classifiers can learn, and are there two of them?"""
+    few = [classes_of(atoms, np.unique(train), seen=_SEEN) for train in np.asarray(parts.train)]
+    return all(np.mean(each.of_row == 0) <= 0.5 and each.number > 2 for each in few)
+
+
+def _size(classes: list[Classes]) -> int:
+    return -(-max(each.number for each in classes) // _CLASSES_AT_ONCE) * _CLASSES_AT_ONCE
+
+
+def mlp_tables(
+    key: PRNGKeyArray,
+    x: Float[np.ndarray, "n d"],
+    atoms: Int[np.ndarray, " n"],
+    parts: Split,
+    wheres: Wheres,
+    *,
+    turned: bool,
+) -> tuple[Answers, Answers]:
+    """What MLPs answer on the choosing rows and on the judging ones, all splits together."""
+    classes = [classes_of(atoms, np.unique(train), seen=_SEEN) for train in np.asarray(parts.train)]
+    size = _size(classes)
+    priors = [np.pad(each.log_prior, (0, size - each.number), constant_values=_NEVER) for each in classes]
+    of_rows = jnp.asarray(np.stack([each.of_row for each in classes]))
+    read = [jnp.asarray(where.y if turned else where.x) for where in wheres]
+    named = [jnp.asarray(where.x if turned else where.y) for where in wheres]
+    with jax.default_matmul_precision("float32"):
+        train, choose = map(jnp.asarray, parts[:2])
+        keys = jax.random.split(key, len(classes))
+        found = _mlp(keys, jnp.asarray(x), of_rows, jnp.asarray(np.stack(priors), jnp.float32), train, choose, read)
+    answers = (
+        Answers(rows, jnp.take_along_axis(of_rows, some, axis=1), turned)
+        for rows, some in zip(found, named, strict=True)
+    )
+    return next(answers), next(answers)
+
+
+@jax.jit
+def _mlp(keys, x, of_rows, priors, train, choose, read) -> list[Float[Array, "splits n classes"]]:
+    def one(key, of_row, prior, train, choose, read):
+        def loss(decoder, rows) -> Float[Array, " n"]:
+            return optax.softmax_cross_entropy_with_integer_labels(decoder(rows[0]) + prior, rows[1])
+
+        key_start, key_fit = jax.random.split(key)
+        start = silent(key_start, x.shape[1], _MLP, len(prior))
+        trained, chosen = ((x[rows], of_row[rows]) for rows in (train, choose))
+        decoder, _ = descend(key_fit, start, loss, trained, chosen, _MLP.descent)
+        ratios = [jax.nn.log_softmax(decoder(x[rows]) + prior) - prior for rows in read]
+        return [limited(jnp.maximum(ratio, -60), LIMIT) for ratio in ratios]
+
+    return on_each(one, keys, of_rows, priors, train, choose, read)
+
+
+def gaussian_tables(
+    x: Float[np.ndarray, "n d"],
+    atoms: Int[np.ndarray, " n"],
+    parts: Split,
+    wheres: Wheres,
+    *,
+    turned: bool,
+) -> tuple[Table, Table]:
+    """What Gaussians for each atom answer; those for the judging rows are fitted on the choosing rows too."""
+    choosing, judging = [], []
+    both = [np.concatenate([np.unique(train), choose]) for train, choose in zip(*parts[:2], strict=True)]
+    size = _size([classes_of(atoms, rows, seen=1) for rows in both])
+    for place in range(len(both)):
+        train, choose = np.unique(parts.train[place]), np.asarray(parts.choose[place])
+        chosen = chosen_classes(x, classes_of(atoms, train, seen=1), train, choose)
+        refitted = GaussianClasses(x, classes_of(atoms, both[place], seen=1), both[place], chosen.settings)
+        for tables, each, one in zip((choosing, judging), (chosen, refitted), wheres.of(place), strict=True):
+            rows = one.y if turned else one.x
+            tables.append(each.classes.answers(each.logits(x[rows]), one, size, turned=turned))
+    return stacked(choosing), stacked(judging)
+
+
+class ClassSettings(NamedTuple):
+    """What the choosing rows choose."""
+
+    diagonal: float = 0.0  # how far the covariance is drawn to its diagonal
+    kept: int | None = None  # directions that count; all
+    temperature: float = 1.0  # how sure the answers are
+    pooled: float = 0.0  # nats of difference at which two atoms are pooled by a third; 0: none is
+
+
+class GaussianClasses:
+    """A Gaussian for each atom: one covariance, and means that are drawn from a Gaussian around the overall mean.
+
+    In directions that make the covariance 1, the variance b of the means is the scatter of the class means beyond
+    chance. The mean of a class seen n times is shrunk to n b / (n b + 1) of its distance from the overall mean, with
+    the variance b / (n b + 1). So atoms seen once, or never, are classified too, and directions without differences do
+    not count.
+
+    Where classes come in groups, or in a row, other classes that may have the same mean contribute to it: means of n
+    and m rows whose squared distance is Δ (1/n + 1/m) count with e^(−½ (Δ − directions) / pooled), at most 1.
+    """
+
+    def __init__(
+        self,
+        x: Float[np.ndarray, "n d"],
+        classes: Classes,
+        train: Int[np.ndarray, " train"],
+        settings: ClassSettings = ClassSettings(),  # noqa: B008
+    ):
+        rows, of_row = x[train], classes.of_row[train]
+        self.classes, self._counts = classes, np.bincount(of_row, minlength=classes.number).astype(np.float64)
+        total, there = len(rows), int(np.sum(self._counts > 0))
+        means = np.zeros((classes.number, x.shape[1]))
+        np.add.at(means, of_row, rows)
+        means /= np.maximum(self._counts, 1)[:, None]
+        inside = rows - means[of_row]
+        white = _whitened(inside.T @ inside / max(total - there, 1), settings.diagonal)
+        means = means @ white
+        overall = self._counts @ means / total
+        apart = means - overall
+        between, turn = np.linalg.eigh((apart * self._counts[:, None]).T @ apart / total)
+        turn = turn[:, ::-1]
+        self._to_z, self._overall, self._apart = white @ turn, overall @ turn, apart @ turn
+        several = max(total - float(np.sum(self._counts**2)) / total, 1.0)
+        self._between = np.maximum(between[::-1] - (there - 1) / total, 0) * total / several
+        self.settings = settings
+
+    def __len__(self) -> int:
+        """How many directions there are."""
+        return len(self._between)
+
+    def logits(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n classes"]:
+        return self.settings.temperature * self.likelihoods(x) + self.classes.log_prior
+
+    def likelihoods(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n classes"]:
+        """The logarithms, up to a number for each row."""
+        kept = slice(self.settings.kept)
+        between, (apart, counts) = self._between[kept], self._pooled(self._apart[:, kept])
+        means = self._overall[kept] + counts * between / (counts * between + 1) * apart
+        precision = 1 / (1 + between / (counts * between + 1))
+        z = x @ self._to_z[:, kept]
+        constant = np.sum(means**2 * precision - np.log(precision), axis=1)
+        return -0.5 * (z**2 @ precision.T - 2 * z @ (means * precision).T + constant)
+
+    def _pooled(self, apart: Float[np.ndarray, "classes k"]) -> tuple[np.ndarray, Float[np.ndarray, "classes 1"]]:
+        """Each class's mean with those of others, and how many rows it rests on."""
+        counts, scale = self._counts, self.settings.pooled
+        if scale == 0:
+            return apart, counts[:, None]
+        squares = np.sum(apart**2, axis=1)
+        noise = 1 / np.maximum(counts, 1)
+        distance = (squares[:, None] - 2 * apart @ apart.T + squares) / (noise[:, None] + noise)
+        share = np.exp(-0.5 * np.maximum(distance - apart.shape[1], 0) / scale)
+        np.fill_diagonal(share, 1)
+        rows = share * counts
+        number = np.maximum(rows.sum(axis=1, keepdims=True), 1e-9)
+        known = number**2 / np.maximum((share**2 * counts).sum(axis=1, keepdims=True), 1e-9)
+        seen = counts[:, None] > 0
+        return np.where(seen, rows @ apart / number, 0), np.where(seen, known, 0)
+
+
+def _whitened(covariance: Float[np.ndarray, "d d"], diagonal: float) -> Float[np.ndarray, "d d"]:
+    drawn = (1 - diagonal) * covariance + diagonal * np.diag(np.diag(covariance))
+    variances, directions = np.linalg.eigh(drawn)
+    return directions / np.sqrt(np.maximum(variances, max(1e-8, FAINTEST * variances[-1])))
+
+
+def chosen_classes(
+    x: Float[np.ndarray, "n d"], classes: Classes, train: Int[np.ndarray, " train"], rows: Int[np.ndarray, " choose"]
+) -> GaussianClasses:
+    """With the settings that suit these rows best, one after the other."""
+    of_row, best = classes.of_row[rows], (np.inf, GaussianClasses(x, classes, train))
+
+    def tried(best: tuple[float, GaussianClasses], fit: GaussianClasses, settings: ClassSettings, temperatures):
+        fit = copy(fit)
+        fit.settings = settings
+        likelihoods = fit.likelihoods(x[rows])
+        for temperature in temperatures:
+            loss = _cross_entropy(temperature * likelihoods + classes.log_prior, of_row)
+            if loss < best[0]:
+                best = (loss, copy(fit))
+                best[1].settings = settings._replace(temperature=temperature)
+        return best
+
+    for diagonal in _DIAGONAL:
+        fit = GaussianClasses(x, classes, train, ClassSettings(diagonal))
+        for kept in sorted({min(len(fit), number) for number in _KEPT}):
+            best = tried(best, fit, ClassSettings(diagonal, kept), _COARSELY)
+    if np.isfinite(best[0]):
+        for pooled in (0.0, *_POOLED) if classes.number <= _MOST_POOLED else (0.0,):
+            best = tried(best, best[1], best[1].settings._replace(pooled=pooled), _TEMPERATURES)
+    return best[1]
+
+
+def _cross_entropy(logits: Float[np.ndarray, "n classes"], of_row: Int[np.ndarray, " n"]) -> float:
+    """In nats."""
+    logits -= logits.max(axis=1, keepdims=True)
+    right = logits[np.arange(len(logits)), of_row]
+    return float(np.mean(np.log(np.sum(np.exp(logits.astype(np.float32)), axis=1)) - right))

@@ -1,0 +1,184 @@
+"""Pairs of logged episodes, of any agent: the memory at one step of each, and the belief there.
+
+Logs come from elsewhere, so that nothing of them is taken for granted: shapes, ranges, how observations are written,
+whether the filter is one of this POMDP, and whether what was logged can happen in it (possible.py).
+"""
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+from beliefscope.belief import Filter, ProductFilter
+from beliefscope.errors import require
+from beliefscope.fast_keys import fast_key
+from beliefscope.measurement.interface import Pairs
+from beliefscope.measurement.possible import check_possible
+from beliefscope.measurement.sample import beliefs_at, last_inputs, network_inputs
+from beliefscope.measurement.written_observations import as_the_pomdp_gives_them, observation_form
+from beliefscope.pomdp import POMDP, Finite, Irrelevant
+from beliefscope.pomdp.arguments import check_pomdp_type
+
+
+class Log(NamedTuple):
+    """N episodes padded to T steps."""
+
+    memory: Float[np.ndarray, "n time memory"]
+    actions: Int[np.ndarray, "n time"]
+    observations: PyTree  # [n, time, ...], as the POMDP gives them
+    lengths: Int[np.ndarray, " n"]
+
+
+def pairs_from_trajectories(
+    key: PRNGKeyArray,
+    pomdp: POMDP,
+    filter: Filter,
+    *,
+    memory: Any,
+    actions: Any,
+    observations: PyTree,
+    lengths: Any,
+) -> Pairs:
+    """One uniformly drawn step of each of N logged episodes, with the belief there.
+
+    `memory` [N, T, m] is the agent's memory after o_t, `observations` are o_0 … as the POMDP gives them [N, T, …] or as
+    `pomdp.encode_observation` writes them [N, T, observation_size], `actions` [N, T] are a_0 …; of each only the first
+    `lengths[n]` steps count, which must not be terminal. Arrays may be NumPy's, JAX's or any that NumPy can read.
+    Histories that cannot happen in the POMDP are refused. Where the particles of a filter are depleted, which may have
+    that reason or another, there is a warning, and `health` tells which.
+    """
+    check_pomdp_type(pomdp)
+    check_filter(filter, pomdp)
+    log = _read(pomdp, memory, actions, observations, lengths)
+    check_possible(key, pomdp, filter, log.actions, log.observations, log.lengths)
+    return _pairs(key, pomdp, filter, *jax.tree.map(jnp.asarray, log))
+
+
+def check_filter(filter: Filter, pomdp: POMDP) -> None:
+    """Refuse a filter of another POMDP: of other actions, observations or states."""
+    require(
+        isinstance(filter, Filter),
+        rule="the filter is a beliefscope.belief.Filter",
+        received=type(filter).__name__,
+        advice="pass filter_of_paper(pomdp), say",
+    )
+    require(
+        isinstance(filter, ProductFilter) == isinstance(pomdp, Irrelevant),
+        rule="a POMDP with irrelevant variables, and no other, has a ProductFilter",
+        received=f"{type(filter).__name__} for {type(pomdp).__name__}",
+        advice="pass filter_of_paper(pomdp)",
+    )
+    if isinstance(filter, ProductFilter) and isinstance(pomdp, Irrelevant):
+        check_filter(filter.relevant, pomdp.pomdp)
+        return
+    own = getattr(filter, "pomdp", None)
+    if isinstance(own, POMDP):
+        require(
+            _facts(own) == _facts(pomdp),
+            rule=f"the filter is one of this POMDP, which has {_facts(pomdp)}",
+            received=f"a filter of one that has {_facts(own)}",
+            advice=f"pass {type(filter).__name__}(pomdp)",
+        )
+
+
+def _facts(pomdp: POMDP) -> str:
+    """What a POMDP and its filter share, in words."""
+    states = f", {pomdp.num_states} states" if isinstance(pomdp, Finite) else ""
+    return f"{pomdp.num_actions} actions{states} and observations {observation_form(pomdp)}"
+
+
+def _read(pomdp: POMDP, memory: Any, actions: Any, observations: PyTree, lengths: Any) -> Log:
+    """The logs as arrays that fit together; what is beyond an episode's length becomes 0."""
+    memory = _array("memory", memory)
+    actions, lengths = _whole("actions", actions), _whole("lengths", lengths)
+    shapes = [memory.shape, actions.shape, lengths.shape]
+    rule = "logged episodes are memory [N, T, m], actions [N, T], observations [N, T, …] and lengths [N]"
+    require(
+        memory.ndim == 3 and lengths.shape == memory.shape[:1] and actions.shape == memory.shape[:2],
+        rule=rule,
+        received=f"memory, actions and lengths of shapes {shapes}",
+        advice="pad episodes to one T and say how long each was",
+    )
+    require(
+        bool(np.all((lengths >= 1) & (lengths <= memory.shape[1]))) and lengths.size > 0,
+        rule=f"the length of a logged episode is a whole number from 1 to T = {memory.shape[1]}",
+        received=[int(lengths.min()), int(lengths.max())] if lengths.size else "no episodes",
+        advice="leave empty episodes out",
+    )
+    require(
+        bool(np.all(np.isfinite(memory))),
+        rule="a memory is made of finite numbers",
+        received="NaN or infinity",
+        advice="look for a diverged agent, or for padding that is not a number",
+    )
+    counted = np.arange(memory.shape[1]) < lengths[:, None]
+    _check_actions(actions, counted, pomdp.num_actions)
+    seen = as_the_pomdp_gives_them(pomdp, observations, counted, rule)
+    return Log(memory.astype(np.float32), np.where(counted, actions, 0), seen, lengths)
+
+
+def _check_actions(actions: Int[np.ndarray, "n time"], counted: Bool[np.ndarray, "n time"], number: int) -> None:
+    wrong = np.argwhere(counted & ((actions < 0) | (actions >= number)))
+    require(
+        len(wrong) == 0,
+        rule=f"an action is an integer from 0 to {number - 1}",
+        received=f"{actions[tuple(wrong[0])]} in episode {wrong[0][0]} at step {wrong[0][1]}" if len(wrong) else "",
+        advice="count actions from 0, and let lengths leave out padding",
+    )
+
+
+def _array(name: str, given: Any) -> np.ndarray:
+    """An array of real numbers, or one sentence."""
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError):
+        array = np.asarray(None)
+    require(
+        array.dtype.kind in "buif",
+        rule=f"{name} is one array of numbers, which NumPy can read",
+        received=f"{type(given).__name__} of rows that differ in length, or of something else",
+        advice="pad episodes to one T and say in lengths how long each was; pass tensor.detach().cpu() of PyTorch",
+    )
+    return array
+
+
+def _whole(name: str, given: Any) -> np.ndarray:
+    array = _array(name, given)
+    fraction = array[array != np.round(array)]
+    require(
+        fraction.size == 0 and array.dtype.kind != "b",
+        rule=f"{name} are whole numbers",
+        received=f"{fraction.flat[0]}" if fraction.size else "true and false",
+        advice="pass the indices themselves",
+    )
+    return array.astype(np.int64)
+
+
+@eqx.filter_jit
+def _pairs(
+    key: PRNGKeyArray,
+    pomdp: POMDP,
+    filter: Filter,
+    memory: Float[Array, "n time memory"],
+    actions: Int[Array, "n time"],
+    observations: PyTree,
+    lengths: Int[Array, " n"],
+) -> Pairs:
+    number = len(lengths)
+    key_time, key_filter, key_features = jax.random.split(fast_key(key), 3)
+    times = jax.random.randint(key_time, (number,), 0, lengths)
+    beliefs = beliefs_at(jax.random.split(key_filter, number), filter, observations, actions, times)
+    inputs = network_inputs(pomdp, observations, actions)
+    return Pairs(
+        memory=memory[jnp.arange(number), times],
+        belief=jax.vmap(filter.features)(jax.random.split(key_features, number), beliefs),
+        time=times,
+        observation=inputs[jnp.arange(number), times, pomdp.num_actions :],
+        recent=jax.vmap(last_inputs)(inputs, times),
+        replayed=None,
+        health=jax.vmap(filter.health)(beliefs),
+        returns=None,
+    )

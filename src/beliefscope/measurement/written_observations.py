@@ -1,0 +1,143 @@
+"""Logged observations as a POMDP gives them, whether they were written so or as the vectors that networks read."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, PyTree
+
+from beliefscope.errors import require
+from beliefscope.pomdp import NO_OBSERVATION, POMDP, Irrelevant, Parts
+
+_NEAR = 1e-3  # how far a written code may be from the POMDP's own
+
+
+def observation_form(pomdp: POMDP) -> str:
+    """The shapes and kinds of one observation, for people."""
+    leaves = jax.tree.leaves(_form(pomdp))
+    return ", ".join(f"{leaf.dtype}{list(leaf.shape)}" for leaf in leaves)
+
+
+def as_the_pomdp_gives_them(pomdp: POMDP, given: PyTree, counted: Bool[np.ndarray, "n time"], rule: str) -> PyTree:
+    """Observations [N, T, …] from such, or from codes [N, T, observation_size]; the shapes tell which.
+
+    Only the steps that are `counted` are looked at, and the others become observations of the first step.
+    """
+    form = _form(pomdp)
+    if jax.tree.structure(given) == jax.tree.structure(form) and jax.tree.leaves(form):
+        arrays = jax.tree.map(_array, given)
+    else:
+        arrays = _array(given)
+    steps = counted.shape
+    raw = [(*steps, *leaf.shape) for leaf in jax.tree.leaves(form)]
+    shapes = [array.shape for array in jax.tree.leaves(arrays)]
+    code = (*steps, pomdp.observation_size)
+    is_raw = shapes == raw and jax.tree.structure(arrays) == jax.tree.structure(form)
+    require(
+        is_raw or shapes == [code],
+        rule=f"{rule}; observations here are {' and '.join(map(str, raw))}, or encoded {code}",
+        received=f"observations of shapes {shapes}",
+        advice="pass what the POMDP gives, or what encode_observation makes of it, padded to one T",
+    )
+    arrays = jax.tree.map(lambda array: _without_padding(array, counted), arrays)
+    seen = arrays if is_raw else _decoded(pomdp, arrays)
+    return _checked(pomdp, seen, None if is_raw else arrays)
+
+
+def _form(pomdp: POMDP) -> PyTree:
+    def first(key):
+        return pomdp.sample_observation(key, pomdp.sample_initial(key))
+
+    return jax.eval_shape(first, jax.random.key(0))
+
+
+def _array(given: Any) -> np.ndarray:
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError):
+        array = np.asarray(None)
+    require(
+        array.dtype.kind in "buif",
+        rule="observations are arrays of numbers, which NumPy can read",
+        received=f"{type(given).__name__} of rows that differ in length, or of something else",
+        advice="pad episodes to one T and say in lengths how long each was",
+    )
+    return array
+
+
+def _without_padding(array: np.ndarray, counted: Bool[np.ndarray, "n time"]) -> np.ndarray:
+    return np.where(counted.reshape(*counted.shape, *[1] * (array.ndim - 2)), array, array[:, :1])
+
+
+def _decoded(pomdp: POMDP, codes: Float[np.ndarray, "n time size"]) -> PyTree:
+    """What has these codes, where that can be told."""
+    if isinstance(pomdp, Irrelevant):
+        size = pomdp.pomdp.observation_size
+        return Parts(_decoded(pomdp.pomdp, codes[..., :size]), jnp.asarray(codes[..., size:]))
+    forms = jax.tree.leaves(_form(pomdp))
+    if len(forms) == 1 and forms[0].shape == codes.shape[2:]:
+        return codes
+    if len(forms) == 1 and forms[0].shape == () and jnp.issubdtype(forms[0].dtype, jnp.integer):
+        numbers = np.arange(NO_OBSERVATION, codes.shape[-1])
+        known = np.asarray(jax.vmap(pomdp.encode_observation)(jnp.asarray(numbers)))
+        return numbers[np.argmin(np.abs(codes[:, :, None] - known).max(axis=-1), axis=-1)]
+    if len(forms) == 1 and forms[0].shape == () and codes.shape[-1] == 1:
+        return codes[..., 0]
+    raise ValueError(
+        f"encoded observations are decoded where they are one-hot or the observation itself, but those of "
+        f"{type(pomdp).__name__} are neither; pass the observations as the POMDP gives them."
+    )
+
+
+def _checked(pomdp: POMDP, seen: PyTree, codes: np.ndarray | None) -> PyTree:
+    """Of the POMDP's types; refuse codes that no observation has, and numbers that are no observation."""
+    kinds = [leaf.dtype for leaf in jax.tree.leaves(_form(pomdp))]
+    for array, kind in zip(jax.tree.leaves(seen), kinds, strict=True):
+        wrong = (
+            np.argwhere(array != np.round(array)) if jnp.issubdtype(kind, jnp.integer) else np.argwhere(array != array)
+        )
+        require(
+            len(wrong) == 0,
+            rule=f"an observation of {type(pomdp).__name__} is {observation_form(pomdp)}",
+            received=f"{array[tuple(wrong[0])]} {_place(wrong[0])}" if len(wrong) else "",
+            advice="pass what the POMDP gives, or one-hot codes of it",
+        )
+    seen = jax.tree.map(
+        lambda array, kind: array.astype(kind), seen, jax.tree.unflatten(jax.tree.structure(seen), kinds)
+    )
+    again = np.asarray(jax.vmap(jax.vmap(pomdp.encode_observation))(jax.tree.map(jnp.asarray, seen)))
+    if codes is None:
+        _check_range(pomdp, seen)
+        return seen
+    wrong = np.argwhere(~(np.abs(again - codes) <= _NEAR).all(axis=-1))
+    require(
+        len(wrong) == 0,
+        rule=f"an encoded observation is what encode_observation of {type(pomdp).__name__} makes of an observation",
+        received=f"{codes[tuple(wrong[0])].tolist()} {_place(wrong[0])}" if len(wrong) else "",
+        advice="pass one-hot codes, or observations as the POMDP gives them",
+    )
+    return seen
+
+
+def _check_range(pomdp: POMDP, seen: PyTree) -> None:
+    """Where observations are numbers with one-hot codes, as many numbers as codes; -1 is to have seen nothing yet."""
+    inner, numbers = (pomdp.pomdp, seen.relevant) if isinstance(pomdp, Irrelevant) else (pomdp, seen)
+    size = inner.observation_size
+    if np.ndim(numbers) != 2 or not np.issubdtype(np.asarray(numbers).dtype, np.integer):
+        return
+    if not np.array_equal(jax.vmap(inner.encode_observation)(jnp.arange(size)), np.eye(size)):
+        return
+    least = np.full(np.shape(numbers), 0)
+    least[:, 0] = NO_OBSERVATION
+    wrong = np.argwhere((numbers < least) | (numbers >= size))
+    require(
+        len(wrong) == 0,
+        rule=f"an observation of {type(inner).__name__} is an integer from 0 to {size - 1}",
+        received=f"{numbers[tuple(wrong[0])]} {_place(wrong[0])}" if len(wrong) else "",
+        advice="count observations from 0, and let lengths leave out padding",
+    )
+
+
+def _place(index: np.ndarray) -> str:
+    return f"in episode {index[0]} at step {index[1]}"

@@ -1,0 +1,259 @@
+"""The curves of a table: numbers through training, one curve for each run, grouped by what may share an axis.
+
+A `Panel` holds the curves that may share an axis: one environment, one part of the belief, one ε, one memory, one
+instrument (estimator, epochs, N and M). The rules, for charts, figures, correlations and claims alike:
+
+- I(h; b | t), a difference of two estimates, is known only where it exceeds two of its standard errors.
+- A checkpoint that was measured twice, with controls and without, is one point: what the first row lacks is taken from
+  the next.
+- Charts and figures show every curve. Correlations and claims count the curves that `counted` gives: where at least
+  four seeds of a cell have all 51 checkpoints of the full scale, only these; otherwise all.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import polars
+from jaxtyping import Bool, Float, Int
+
+from beliefscope.paper import CELLS
+
+_NAMES = {"mine": "MINE", "mine-authors": "MINE (authors' code)", "atoms": "atoms bound"}
+_ABOUT = ("environment", "cell", "seed", "run", "episode", "part", "memory", "estimator", "measurement", "warnings")
+SHARES = "sufficiency"  # the estimator whose rows have shares in place of bits
+FULL_EPISODES = tuple(range(0, 5001, 100))  # the checkpoints of the full scale
+FULL_PAIRS = 20_000  # its pairs: N = 10,000 to train on, and as many fresh ones
+MIN_SEEDS = 4
+_LAST = 10  # checkpoints that make the final value
+
+Row = dict[str, Any]
+Quantity = Literal["return", "bits", "fraction"]
+
+
+class Instrument(NamedTuple):
+    """How bits were measured; numbers of different instruments never share an axis."""
+
+    estimator: str
+    epochs: int | None
+    N: int
+    M: int | None
+
+    def __str__(self) -> str:
+        epochs = f", {self.epochs} epochs" if self.epochs is not None else ""
+        particles = f", M = {self.M:,}" if self.M is not None else ""
+        return f"{_NAMES.get(self.estimator, self.estimator)}{epochs}, N = {self.N:,}{particles}"
+
+
+class Curve(NamedTuple):
+    """One run through training: numbers of the table by column name, NaN where they were not measured.
+
+    The entropy H(b) is NaN where it is flagged, too; `fraction` is Î / H(b).
+    """
+
+    run: str
+    seed: int
+    episode: Int[np.ndarray, " checkpoints"]
+    values: dict[str, Float[np.ndarray, " checkpoints"]]
+    warnings: dict[int, str]  # what makes the number of a checkpoint doubtful, where anything does
+
+    def known(self) -> "Curve":
+        """The checkpoints at which both return and information are finite."""
+        kept = np.isfinite(self.values["return"]) & np.isfinite(self.values["bits"])
+        return self._replace(
+            episode=self.episode[kept], values={name: values[kept] for name, values in self.values.items()}
+        )
+
+    def start(self, what: Quantity) -> float:
+        """At checkpoint 0; NaN if it is missing."""
+        return self.mean(what, self.episode == 0)
+
+    def final(self, what: Quantity) -> float:
+        """The mean of the last 10 checkpoints, or of as many as there are after the start; NaN if there are none."""
+        return self.mean(what, self.episode > 0, last=_LAST)
+
+    def change(self, what: Quantity) -> float:
+        """Final minus start."""
+        return self.final(what) - self.start(what)
+
+    def mean(self, what: Quantity, kept: Bool[np.ndarray, " checkpoints"], last: int = 0) -> float:
+        """The mean of (the last of) the kept checkpoints; NaN if there are none."""
+        values = self.values[what][kept][-last:]
+        return float(values.mean()) if len(values) else math.nan
+
+    @property
+    def is_full(self) -> bool:
+        """Has it all checkpoints of the full scale?"""
+        return tuple(self.known().episode.tolist()) == FULL_EPISODES
+
+
+class Panel(NamedTuple):
+    """Curves that may share an axis, by cell."""
+
+    environment: str
+    part: str  # belief, relevant or irrelevant
+    epsilon: float
+    memory: str  # hidden: h; whole: all that is carried, (h, c) for the LSTM
+    instrument: Instrument
+    curves: dict[str, tuple[Curve, ...]]  # by cell, in the order of their seeds
+
+
+class Calibrated(NamedTuple):
+    """What an instrument reads where the information with the beliefs of one environment is known."""
+
+    environment: str
+    part: str
+    instrument: Instrument
+    num_atoms: int
+    in_cells: bool
+    points: tuple[tuple[float, float], ...]  # true and read bits, from the least
+
+
+class Returns(NamedTuple):
+    """The evaluations of one run: every tenth episode in the paper, more often than information is measured."""
+
+    run: str
+    seed: int
+    episode: Int[np.ndarray, " evaluations"]
+    values: Float[np.ndarray, " evaluations"]  # Ĵ
+
+
+class Band(NamedTuple):
+    """The mean over seeds, the least and the largest, at the episodes that all of them have."""
+
+    episode: Int[np.ndarray, " points"]
+    mean: Float[np.ndarray, " points"]
+    low: Float[np.ndarray, " points"]
+    high: Float[np.ndarray, " points"]
+
+
+def panels(table: polars.DataFrame, *, of_shares: bool = False) -> tuple[Panel, ...]:
+    """The curves of a table, in its order: those of bits, or those of sufficiency."""
+    found: dict[tuple, dict[str, dict[tuple[int, str], list[Row]]]] = {}
+    for row in table.iter_rows(named=True):
+        if (row["estimator"] == SHARES) != of_shares or row["episode"] is None:
+            continue
+        instrument = Instrument(row["estimator"], row["epochs"], row["N"], row["M"])
+        which = row["environment"], row["part"], float(row["epsilon"]), row["memory"], instrument
+        found.setdefault(which, {}).setdefault(row["cell"], {}).setdefault((row["seed"], row["run"]), []).append(row)
+    return tuple(
+        Panel(
+            *which,
+            curves={
+                cell: tuple(_curve(*who, rows) for who, rows in sorted(by_cell[cell].items()))
+                for cell in in_order(by_cell)
+            },
+        )
+        for which, by_cell in found.items()
+    )
+
+
+def bound_panels(shares: Iterable[Panel], others: Iterable[Panel]) -> tuple[Panel, ...]:
+    """What the atoms bound proves, as panels of bits: where it was measured beside sufficiency, at checkpoints that no
+    estimator of bits was given."""
+    measured: dict[tuple, set[int]] = {}
+    for panel in others:
+        measured.setdefault(panel[:4], set()).update(_episodes_of(panel, "bits"))
+    found = []
+    for panel in shares:
+        if not _episodes_of(panel, "atoms_bits") <= measured.get(panel[:4], set()):
+            instrument = panel.instrument._replace(estimator="atoms")
+            curves = {cell: tuple(map(_proven, each)) for cell, each in panel.curves.items()}
+            found.append(panel._replace(instrument=instrument, curves=curves))
+    return tuple(found)
+
+
+def _episodes_of(panel: Panel, column: str) -> set[int]:
+    return {
+        int(episode)
+        for curves in panel.curves.values()
+        for curve in curves
+        for episode in curve.episode[np.isfinite(curve.values[column])]
+    }
+
+
+def _proven(curve: Curve) -> Curve:
+    bits = {"bits": curve.values["atoms_bits"], "standard_error": curve.values["atoms_standard_error"]}
+    return curve._replace(values=_with_fraction(curve.values | bits), warnings={})
+
+
+def counted(panel: Panel, cell: str) -> tuple[tuple[Curve, ...], bool]:
+    """The curves of a cell that correlations and claims count, and whether they are the full scale's, of at least four
+    seeds."""
+    curves = panel.curves.get(cell, ())
+    full = tuple(curve for curve in curves if curve.is_full)
+    if panel.instrument.N == FULL_PAIRS and len(full) >= MIN_SEEDS:
+        return full, True
+    return curves, False
+
+
+def are_pair(one: Panel, other: Panel) -> bool:
+    """May the two parts of a belief share an axis? They need the same instrument, except for M: an exact filter, such
+    as that of the irrelevant part, has no particles."""
+    alike = (one.memory, one.epsilon, one.instrument[:3]) == (other.memory, other.epsilon, other.instrument[:3])
+    particles = {one.instrument.M, other.instrument.M}
+    return alike and (len(particles) == 1 or None in particles)
+
+
+def band(curves: Iterable[Curve], column: str) -> Band:
+    """Over the seeds that have this column; empty if none has."""
+    return _band([(curve.episode, curve.values[column]) for curve in curves])
+
+
+def return_band(returns: Iterable[Returns]) -> Band:
+    """Of the evaluations."""
+    return _band([(each.episode, each.values) for each in returns])
+
+
+def failed_fits(curves: Iterable[Curve]) -> list[tuple[Curve, int, float]]:
+    """The checkpoints whose fit failed, and the bits there: marked in every chart, and counted as they are."""
+    return [
+        (curve, int(episode), float(bits))
+        for curve in curves
+        for episode, bits in zip(curve.episode, curve.values["bits"], strict=True)
+        if "failed fit" in curve.warnings.get(int(episode), "")
+    ]
+
+
+def in_order(cells: Iterable[str]) -> list[str]:
+    """Without repetition, the paper's first."""
+    found = list(dict.fromkeys(cells))
+    return sorted(found, key=lambda cell: CELLS.index(cell) if cell in CELLS else len(CELLS))
+
+
+def _band(curves: list[tuple[np.ndarray, np.ndarray]]) -> Band:
+    known = [{int(e): float(v) for e, v in zip(*curve, strict=True) if math.isfinite(v)} for curve in curves]
+    known = [values for values in known if values]
+    shared = sorted(set.intersection(*map(set, known))) if known else []
+    if not shared:
+        return Band(np.zeros(0, int), *[np.zeros(0)] * 3)
+    stack = np.array([[values[episode] for episode in shared] for values in known])
+    return Band(np.array(shared, int), stack.mean(axis=0), stack.min(axis=0), stack.max(axis=0))
+
+
+def _curve(seed: int, run: str, rows: list[Row]) -> Curve:
+    """A checkpoint that was measured twice, with controls and without, has the values of both."""
+    merged: dict[int, Row] = {}
+    for row in rows:
+        there = merged.setdefault(row["episode"], {})
+        there.update({name: value for name, value in row.items() if there.get(name) is None})
+    episodes = sorted(merged)
+    names = [name for name in rows[0] if name not in _ABOUT]
+    values = {name: np.array([_number(merged[episode][name]) for episode in episodes]) for name in names}
+    values["entropy"] = np.where(values["entropy_flagged"] == 0, values["entropy"], np.nan)
+    # A difference of two estimates says something only where it exceeds its error.
+    beyond = np.nan_to_num(2 * values["given_time_error"])
+    values["given_time"] = np.where(values["given_time"] > beyond, values["given_time"], np.nan)
+    values = _with_fraction(values)
+    warnings = {episode: merged[episode]["warnings"] for episode in episodes if merged[episode]["warnings"]}
+    return Curve(run, seed, np.array(episodes, int), values, warnings)
+
+
+def _with_fraction(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return values | {"fraction": np.where(values["entropy"] > 0, values["bits"] / values["entropy"], np.nan)}
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)

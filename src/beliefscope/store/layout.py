@@ -1,0 +1,151 @@
+"""Where files lie in a study's folder. No other module builds these paths.
+
+DIR/study.json                          which runs and pieces there are
+DIR/manifest.json                       with what, where and when they were made
+DIR/locks/<piece>                       held while a piece is worked on
+DIR/quarantine/<piece>.<number>/        what was found damaged
+DIR/report.html, correlations.csv, figures/
+DIR/runs/<id>/spec.json                 what is trained
+DIR/runs/<id>/pomdp.pomdp               the POMDP, where it consists of tables
+DIR/runs/<id>/metrics.jsonl             one line per evaluation
+DIR/runs/<id>/params/<episode>.eqx      the network after that many episodes
+DIR/runs/<id>/resume.eqx                the state to resume from, or the final state
+DIR/runs/<id>/failed.json               exists if a parameter or the loss became not finite
+DIR/runs/<id>/trained.json              exists if the last episode is done
+DIR/runs/<id>/measure/<measurement>.json
+DIR/runs/<id>/traces/<episode>.npz
+DIR/runs/<id>/failures/<piece>.json     why a piece could not be done
+"""
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+
+class StudyFiles(NamedTuple):
+    """The files of a study."""
+
+    folder: Path
+
+    @property
+    def study(self) -> Path:
+        return self.folder / "study.json"
+
+    @property
+    def manifest(self) -> Path:
+        return self.folder / "manifest.json"
+
+    @property
+    def report(self) -> Path:
+        return self.folder / "report.html"
+
+    @property
+    def correlations(self) -> Path:
+        return self.folder / "correlations.csv"
+
+    @property
+    def figures(self) -> Path:
+        return self.folder / "figures"
+
+    @property
+    def locks(self) -> Path:
+        return self.folder / "locks"
+
+    def lock(self, piece: str) -> Path:
+        return self.locks / piece
+
+    def aside(self, name: str, number: int) -> Path:
+        """Where a damaged piece is moved for the `number`-th time."""
+        return self.folder / "quarantine" / f"{name}.{number}"
+
+    def run(self, id: str) -> "RunFiles":
+        return RunFiles(self.folder / "runs" / id)
+
+    def runs(self) -> list["RunFiles"]:
+        """The runs that were begun."""
+        return [RunFiles(spec.parent) for spec in sorted(self.folder.glob("runs/*/spec.json"))]
+
+
+class RunFiles(NamedTuple):
+    """The files of one run."""
+
+    folder: Path  # DIR/runs/<id>
+
+    @property
+    def study(self) -> StudyFiles:
+        return StudyFiles(self.folder.parent.parent)
+
+    @property
+    def spec(self) -> Path:
+        return self.folder / "spec.json"
+
+    @property
+    def pomdp(self) -> Path:
+        return self.folder / "pomdp.pomdp"
+
+    @property
+    def metrics(self) -> Path:
+        return self.folder / "metrics.jsonl"
+
+    @property
+    def resume(self) -> Path:
+        return self.folder / "resume.eqx"
+
+    @property
+    def failed(self) -> Path:
+        return self.folder / "failed.json"
+
+    @property
+    def trained(self) -> Path:
+        return self.folder / "trained.json"
+
+    @property
+    def params(self) -> Path:
+        return self.folder / "params"
+
+    @property
+    def failures(self) -> Path:
+        return self.folder / "failures"
+
+    @property
+    def of_training(self) -> tuple[Path, ...]:
+        """All that a training writes but its description, in the order in which it may be copied."""
+        return (self.params, self.metrics, self.resume, self.failed, self.trained)
+
+    def network(self, episode: int) -> Path:
+        return self.params / f"{episode}.eqx"
+
+    def networks(self) -> list[int]:
+        """The episodes after which a network is stored, in order."""
+        found = (episode_of(file) for file in self.params.glob("[0-9]*.eqx") if is_file(file))
+        return sorted(episode for episode in found if episode is not None)
+
+    def measurement(self, name: str) -> Path:
+        return self.folder / "measure" / f"{name}.json"
+
+    def trace(self, episode: int) -> Path:
+        return self.folder / "traces" / f"{episode}.npz"
+
+    def failure(self, piece: str) -> Path:
+        return self.failures / f"{piece}.json"
+
+
+def episode_of(network: str | Path) -> int | None:
+    """The episode that a network's file is named after, or None."""
+    name = Path(network).name
+    return int(name.removesuffix(".eqx")) if re.fullmatch(r"[0-9]{1,15}\.eqx", name) else None
+
+
+def is_file(path: Path) -> bool:
+    """Is this a regular file, and neither a link, a folder nor a pipe?"""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def is_there(path: Path) -> bool:
+    """Is there anything of this name?"""
+    return os.path.lexists(path)

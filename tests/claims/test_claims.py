@@ -1,0 +1,518 @@
+"""Every claim on made-up tables: where it must hold, where it must fail, and where there is not enough to say."""
+
+import math
+import zlib
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from beliefscope import TMaze, maximal_return, read_study
+from beliefscope.claims import ledger
+from beliefscope.claims.evidence import Evidence
+from beliefscope.claims.in_every_environment import EPSILONS
+from beliefscope.claims.verdict import (
+    as_text,
+    ashman_d,
+    correlation_interval,
+    difference_interval,
+    holm,
+    mean_interval,
+    two_means,
+)
+from beliefscope.paper import CELLS, ENVIRONMENTS, HIKE, LONG, MAZE, STOCHASTIC, VARYING
+from beliefscope.results.correlations import Points, pearson
+from beliefscope.results.curves import panels
+from beliefscope.results.table import from_columns, make_table
+
+FULL = np.arange(0, 5001, 100)
+QUICK = np.arange(0, 301, 100)
+OPTIMUM = {STOCHASTIC: 1.0}
+BEST = {MAZE: 4 * 0.98**50, LONG: 4 * 0.98**100, STOCHASTIC: 1.0, HIKE: -20.0, VARYING: -20.0}
+SKILL = {"LSTM": 0.4, "GRU": 0.7, "BRC": 0.9, "NBRC": 1.0, "MGU": 0.8}  # how good a cell becomes
+
+
+def rise(start, end, *, steps=25):
+    """A curve over training as a function of the episode: from start to end over the first half, then flat."""
+    return lambda episodes: start + (end - start) * np.minimum(1, episodes / (100 * steps))
+
+
+def rows_of(environment, cell, returns, bits, *, seeds=4, episodes=FULL, noise=0.001, **others):
+    """The rows of one series: curves (functions of the episode, or numbers) with small noise."""
+    rng = np.random.default_rng(zlib.crc32(repr((environment, cell, sorted(others.items()))).encode()))
+    rows = []
+    for seed in range(seeds):
+        curves = []
+        for curve in (returns, bits):
+            values = np.asarray(curve(episodes) if callable(curve) else np.full(len(episodes), curve), float)
+            curves.append(values + noise * rng.normal() + noise * rng.normal(size=len(episodes)))
+        for episode, value, information in zip(episodes, *curves, strict=True):
+            rows.append(
+                {
+                    "environment": environment,
+                    "cell": cell,
+                    "seed": seed,
+                    "episode": int(episode),
+                    "epsilon": 0.0,
+                    "estimator": "mine",
+                    "epochs": 200,
+                    "part": "belief",
+                    "memory": "hidden",
+                    "N": 20_000,
+                    "M": 1000 if "Hike" in environment and others.get("part") != "irrelevant" else None,
+                    "return": float(value),
+                    "bits": float(information),
+                    "entropy": 7.0,
+                    "entropy_flagged": False,
+                    "run": f"{environment} {cell} {seed}",
+                    **others,
+                }
+            )
+    return rows
+
+
+def table(rows):
+    return panels(make_table(rows))
+
+
+def verdict(number, rows, optimum=OPTIMUM):
+    found = ledger(table(rows), optimum=optimum)
+    assert [each.number for each in found] == list(range(1, 12))
+    return found[number - 1]
+
+
+def curves(environments, *, best=1.0, bits=5.5, skill=SKILL, **others):
+    """Each cell rises to its skill's share of the best return and of the bits."""
+    rows = []
+    for environment in environments:
+        top = BEST[environment] if BEST[environment] > 0 else 1.0
+        for cell, level in skill.items():
+            level = level * best
+            rows += rows_of(environment, cell, rise(0.0, top * level), rise(1.0, bits * level), **others)
+    return rows
+
+
+def without(rows, **given):
+    return [row for row in rows if any(row[name] != value for name, value in given.items())]
+
+
+def maze_with(bits, *, environments=(MAZE, LONG, STOCHASTIC), **others):
+    """Every cell becomes optimal, with that many bits in each environment."""
+    rows = []
+    for environment, most in zip(environments, bits, strict=True):
+        for cell in CELLS:
+            rows += rows_of(environment, cell, rise(0, BEST[environment] + 0.003), rise(1, most), **others)
+    return rows
+
+
+def hike(low=-40.0, high=-20.0, *, rich=3.0, poor=1.5, **others):
+    """The return jumps from low to high in the middle of the training."""
+
+    def jump(a, b):
+        return lambda episodes: np.where(episodes < 0.5 * episodes[-1], a, b)
+
+    return [row for cell in CELLS for row in rows_of(HIKE, cell, jump(low, high), jump(poor, rich), **others)]
+
+
+def varying(better=("GRU", "NBRC", "MGU"), *, curve=None, **others):
+    rows = []
+    for cell in CELLS:
+        end, bits = (-20.0, 4.6) if cell in better else (-60.0, 3.0)
+        rows += rows_of(VARYING, cell, curve or rise(-100.0, end), rise(2.2, bits), **others)
+    return rows
+
+
+def irrelevant(*, change=None, **others):
+    """All that the tenth claim says; `change` alters (environment, cell, d) → dictionary of curves."""
+    rows = []
+    for base in (MAZE, HIKE):
+        start, top, low = (0.0, BEST[MAZE], 0.5) if base == MAZE else (-60.0, -20.0, -20.0)
+        for size in (1, 4):
+            for cell in CELLS:
+                fails = base == MAZE and size == 4 and cell in ("LSTM", "BRC")
+                still = base == MAZE and cell == "BRC"
+                lowest = 1.05 if cell == "LSTM" and base == MAZE and size == 4 else 3.0
+                of = {
+                    "returns": rise(start, low if fails else top, steps=10 * size if not fails else 40),
+                    "relevant": (lambda e: 1.2 + 0 * e) if still and size == 4 else rise(1.0, lowest, steps=50),
+                    "irrelevant": (lambda e, d=size: 4.0 * d + 0 * e)
+                    if still
+                    else rise(4.0 * size, 4.0 * size - 0.9, steps=50),
+                }
+                of |= (change or (lambda *_: {}))(base, cell, size)
+                for part in ("relevant", "irrelevant"):
+                    name = f"{base} + {size} irrelevant"
+                    rows += rows_of(name, cell, of["returns"], of[part], part=part, **others)
+    return rows
+
+
+def generalising(*, sign=-1, end=4.0, **others):
+    rows = []
+    for environment in ENVIRONMENTS:
+        for epsilon in EPSILONS:
+            bits = rise(1.0, end + sign * epsilon)
+            rows += rows_of(environment, "GRU", rise(0, 1), bits, epsilon=epsilon, **others)
+    return rows
+
+
+def claim_6(mgu=1.0, gru=0.5, brc=0.8, **others):
+    return curves([LONG], skill={"LSTM": 0.4, "GRU": gru, "BRC": brc, "NBRC": 0.95, "MGU": mgu}, **others)
+
+
+def opposed(environment):
+    """Cells of higher return have less information."""
+    rows = []
+    for cell, level in SKILL.items():
+        rows += rows_of(environment, cell, rise(0, level), rise(1, 6 - 2 * level))
+    return rows
+
+
+def heavy_tailed(episodes):
+    """Returns around −20 of one group with heavy tails, rising."""
+    return -20 + stats.t(2).ppf((np.arange(len(episodes)) + 0.5) / len(episodes))
+
+
+def falling(environment):
+    """Return rises, information falls."""
+    return [row for cell in CELLS for row in rows_of(environment, cell, rise(0, 1), rise(5, 1))]
+
+
+HOLDING = {
+    1: lambda **others: curves(ENVIRONMENTS, **others),
+    2: lambda **others: curves(ENVIRONMENTS, **others),
+    3: lambda **others: curves([MAZE], **others),
+    4: lambda **others: maze_with((5.5, 5.2, 4.6), **others),
+    5: lambda **others: maze_with((6.5, 7.0), environments=(MAZE, LONG), **others),
+    6: lambda **others: claim_6(**others),
+    7: lambda **others: curves([STOCHASTIC], **others),
+    8: lambda **others: hike(**others),
+    9: lambda **others: varying(**others),
+    10: lambda **others: irrelevant(**others),
+    11: lambda **others: generalising(**others),
+}
+
+
+def changed(base, cell, size, **curve):
+    """Alter one environment, cell and d of the tenth claim."""
+    return lambda *which: curve if which == (base, cell, size) else {}
+
+
+FAILING = {
+    "1, one cell forgets": (1, "LSTM: ΔI", lambda: [*curves(ENVIRONMENTS[1:]), *falling(MAZE)]),
+    "1, one return does not rise": (
+        1,
+        "GRU: ΔJ",
+        lambda: [*without(curves(ENVIRONMENTS), environment=MAZE, cell="GRU"), *rows_of(MAZE, "GRU", 0.2, rise(1, 3))],
+    ),
+    "2, they are opposed in one environment": (2, "Spearman", lambda: [*curves(ENVIRONMENTS[1:]), *falling(MAZE)]),
+    "3, the LSTM is the best": (3, "final J, NBRC − LSTM", lambda: curves([MAZE], skill={**SKILL, "LSTM": 1.1})),
+    "3, the GRU has less than the LSTM": (
+        3,
+        "lowest mean final I",
+        lambda: curves([MAZE], skill={**SKILL, "GRU": 0.3}),
+    ),
+    "3, more return with less information": (3, "rank correlation", lambda: opposed(MAZE)),
+    "4, four bits are enough": (4, "T-Maze, L = 50", lambda: maze_with((4.0, 5.2, 4.6))),
+    "4, four bits are enough at random": (4, "Stochastic", lambda: maze_with((5.5, 5.2, 4.0))),
+    "5, too little": (5, "L = 50", lambda: maze_with((6.0, 7.0), environments=(MAZE, LONG))),
+    "5, more than there is": (5, "L = 100", lambda: maze_with((6.5, 8.5), environments=(MAZE, LONG))),
+    "6, the GRU is the best": (6, "NBRC − GRU", lambda: claim_6(gru=1.1)),
+    "6, the MGU stays behind": (6, "I from episode 2000 on", lambda: claim_6(mgu=0.7)),
+    "6, more return with less information": (6, "rank correlation", lambda: opposed(LONG)),
+    "7, the LSTM is the best": (7, "final I, BRC − LSTM", lambda: curves([STOCHASTIC], skill={**SKILL, "LSTM": 1.1})),
+    "8, no gap": (
+        8,
+        "Ashman",
+        lambda: [row for cell in CELLS for row in rows_of(HIKE, cell, heavy_tailed, rise(1, 4, steps=50))],
+    ),
+    "8, the best are elsewhere": (8, "mean J of the upper", lambda: hike(high=-5.0)),
+    "8, less information above": (8, "upper − lower", lambda: hike(rich=1.0)),
+    "9, the LSTM is good": (9, "final I, MGU − LSTM", lambda: varying(better=("LSTM", "GRU", "NBRC", "MGU"))),
+    "9, no sharp rise": (9, "4.25–4.75", lambda: varying(curve=rise(-20.0, -100.0))),
+    "10, relevant information falls": (
+        10,
+        "GRU: Δrelevant",
+        lambda: irrelevant(change=changed(HIKE, "GRU", 1, relevant=rise(3, 2))),
+    ),
+    "10, irrelevant information rises": (
+        10,
+        "MGU: Δirrelevant",
+        lambda: irrelevant(change=changed(MAZE, "MGU", 1, irrelevant=rise(4, 5))),
+    ),
+    "10, BRC's relevant information rises": (
+        10,
+        "BRC: Δrelevant",
+        lambda: irrelevant(change=changed(MAZE, "BRC", 4, relevant=rise(1, 3))),
+    ),
+    "10, BRC's irrelevant information falls": (
+        10,
+        "BRC: Δirrelevant",
+        lambda: irrelevant(change=changed(MAZE, "BRC", 1, irrelevant=rise(4, 3))),
+    ),
+    "10, the LSTM does not fail": (
+        10,
+        "0.9 J*",
+        lambda: irrelevant(change=changed(MAZE, "LSTM", 4, returns=rise(0, BEST[MAZE]))),
+    ),
+    "10, the LSTM's information is not the lowest": (
+        10,
+        "lowest mean",
+        lambda: irrelevant(change=changed(MAZE, "LSTM", 4, relevant=rise(1, 2.5))),
+    ),
+    "10, irrelevant below relevant": (
+        10,
+        "least irrelevant − relevant",
+        lambda: irrelevant(change=changed(MAZE, "GRU", 4, relevant=rise(1, 17))),
+    ),
+    "10, d = 4 is as fast": (
+        10,
+        "episode of the optimum",
+        lambda: irrelevant(change=changed(HIKE, "MGU", 4, returns=rise(-60, -20, steps=10))),
+    ),
+    "10, d = 4 has no more irrelevant information": (
+        10,
+        "final irrelevant I",
+        lambda: irrelevant(change=changed(HIKE, "NBRC", 4, irrelevant=rise(4, 3))),
+    ),
+    "10, after the optimum nothing goes on": (
+        10,
+        "slope of relevant",
+        lambda: irrelevant(change=changed(MAZE, "GRU", 1, relevant=lambda e: np.where(e < 1000, 1.0 + e / 500, 3.0))),
+    ),
+    "11, information falls": (11, "ε = 1: ΔI", lambda: generalising(end=0.5)),
+    "11, more with a higher ε": (11, "Kendall", lambda: generalising(sign=1)),
+}
+
+
+@pytest.mark.parametrize("number", HOLDING)
+def test_a_claim_holds_where_all_is_as_it_says(number):
+    found = verdict(number, HOLDING[number]())
+    assert found.verdict == "holds", [each for each in found.numbers.items() if "holds" not in str(each[1])]
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_claim_fails_where_one_part_is_otherwise(name):
+    number, part, rows = FAILING[name]
+    found = verdict(number, rows())
+    assert found.verdict == "does not hold"
+    assert [key for key, value in found.numbers.items() if part in key and str(value).endswith("does not hold")]
+
+
+LESS = {
+    "three seeds": {"seeds": 3},
+    "quick": {"episodes": QUICK, "N": 2000, "seeds": 2},
+    "few pairs": {"N": 10_000},
+    "every 200 episodes": {"episodes": FULL[::2]},
+    "unfinished": {"episodes": FULL[:-1]},
+}
+
+
+@pytest.mark.parametrize(
+    ("number", "less"),
+    [(number, less) for number in HOLDING for less in LESS if number in (3, 8) or less in ("three seeds", "quick")],
+)
+def test_less_than_the_full_scale_gives_numbers_and_no_verdict(number, less):
+    found = verdict(number, HOLDING[number](**LESS[less]))
+    assert found.verdict == "not enough data"
+    assert any(character.isdigit() for value in found.numbers.values() for character in str(value))
+
+
+@pytest.mark.parametrize("empty", [{}, {"environment": [], "bits": []}], ids=["no columns", "no rows"])
+def test_an_empty_table_is_not_enough_for_any_claim(empty):
+    found = ledger(panels(from_columns(empty)))
+    assert len(found) == 11
+    assert {each.verdict for each in found} == {"not enough data"}
+    assert "not measured" in as_text(found)
+
+
+@pytest.mark.parametrize("number", [3, 6, 7, 9])
+def test_one_missing_cell_leaves_the_verdict_open(number):
+    assert verdict(number, without(HOLDING[number](), cell="MGU")).verdict == "not enough data"
+
+
+def test_a_part_that_fails_is_enough_to_fail_though_others_are_missing():
+    rows = falling(MAZE)
+    assert verdict(1, rows).verdict == "does not hold"
+
+
+@pytest.mark.parametrize("nothing", [math.nan, None])
+@pytest.mark.parametrize("column", ["bits", "return", "entropy"])
+def test_what_is_not_a_number_is_left_out(nothing, column):
+    rows = [{**row, column: nothing} for row in HOLDING[1]()]
+    assert verdict(1, rows).verdict == ("holds" if column == "entropy" else "not enough data")
+
+
+def test_a_run_with_a_hole_is_left_out_and_four_others_are_enough():
+    rows = curves([MAZE], seeds=5)
+    holed = [{**row, "bits": math.nan} if row["seed"] == 4 and row["episode"] == 700 else row for row in rows]
+    found = verdict(3, holed)
+    assert found.numbers == verdict(3, [row for row in rows if row["seed"] < 4]).numbers
+    assert "5 curves lack checkpoints" in found.remark
+    assert verdict(3, [row for row in holed if row["seed"] > 0]).verdict == "not enough data"
+
+
+def test_an_optimum_that_is_no_return_is_refused():
+    with pytest.raises(ValueError, match="finite return"):
+        ledger([], optimum={STOCHASTIC: math.nan})
+
+
+def test_nineteen_optimal_points_are_not_enough():
+    rows = maze_with((5.5, 5.2, 4.6))
+    few = [
+        {**row, "return": 0.0} if row["environment"] == MAZE and row["seed"] + row["episode"] != 5000 else row
+        for row in rows
+    ]
+    assert verdict(4, few).verdict == "not enough data"
+
+
+def test_estimators_are_not_mixed_and_the_remark_says_so():
+    rows = curves([MAZE])
+    others = [{**row, "estimator": "mine-authors", "epochs": 100, "bits": 9.0} for row in rows if row["seed"] < 2]
+    trusted = [{**row, "estimator": "trusted", "bits": 9.0} for row in 2 * rows]
+    alone, mixed = verdict(3, rows), verdict(3, others + trusted + rows)
+    assert mixed.numbers == alone.numbers
+    assert "several estimators" in mixed.remark
+    assert "'mine-authors', 100 epochs" in mixed.remark
+    assert "several" not in alone.remark
+    assert ledger(table(trusted))[2].verdict == "not enough data"
+
+
+def test_numbers_of_pairs_and_of_particles_are_not_mixed():
+    rows = hike()
+    smaller = [{**row, "N": 2000, "bits": 9.0} for row in rows if row["seed"] < 2]
+    coarse = [{**row, "M": 64, "bits": 9.0} for row in rows if row["seed"] < 2]
+    found = verdict(8, smaller + coarse + rows)
+    assert found.numbers == verdict(8, rows).numbers
+    assert "N = 2000" in found.remark
+    assert "number of particles M" in found.remark
+
+
+def test_other_epsilons_enter_only_the_last_claim_and_the_extras_of_the_first():
+    rows = curves([MAZE], entropy=5.0)
+    more = [{**row, "epsilon": 1.0, "bits": row["bits"] / 2} for row in rows]
+    plain, with_more = verdict(1, rows), verdict(1, rows + more)
+    added = set(with_more.numbers) - set(plain.numbers)
+    assert added == {f"{MAZE}, {cell}: ΔI at ε = 1" for cell in CELLS}
+    fraction = float(str(plain.numbers[f"{MAZE}, NBRC: Δ(I/H(b))"]).split(" [")[0])
+    assert fraction == pytest.approx((5.5 - 1) / 5, abs=0.01)
+    flagged = verdict(1, curves([MAZE], entropy_flagged=True))
+    assert f"{MAZE}, NBRC: Δ(I/H(b))" not in flagged.numbers
+    assert verdict(3, rows + more).numbers == verdict(3, rows).numbers
+
+
+def test_the_second_claim_says_whether_the_papers_value_lies_inside():
+    numbers = verdict(2, curves(ENVIRONMENTS)).numbers
+    assert "(the paper's 0.8233 is outside)" in str(numbers[f"{MAZE}: Pearson"])
+    noisy = verdict(2, curves([MAZE], noise=0.5)).numbers
+    assert "the paper's 0.8233 is" in str(noisy[f"{MAZE}: Pearson"])
+    assert f"{MAZE}: trend-free Pearson" in noisy
+
+
+def test_the_ninth_claims_last_clause_is_recorded_as_contradicted():
+    assert "contradicted by the paper's own table" in verdict(9, varying()).remark
+
+
+def test_a_maze_that_never_becomes_optimal_has_no_slope():
+    change = changed(MAZE, "GRU", 1, returns=rise(0, 0.7))
+    found = verdict(10, irrelevant(change=change))
+    assert found.numbers[f"{MAZE} + 1 irrelevant, GRU: slope of relevant I after the optimum"] == "not measured"
+
+
+def test_start_and_final_are_the_first_checkpoint_and_the_mean_of_the_last_ten():
+    rows = rows_of(MAZE, "GRU", lambda e: e / 100, lambda e: 5 + e / 1000, noise=0.0)
+    series = Evidence(table(rows)).series(MAZE, "GRU")
+    assert series.enough
+    assert series.starts("return") == [0.0] * 4
+    assert series.finals("return") == pytest.approx([45.5] * 4)
+    assert series.changes("bits") == pytest.approx([4.55] * 4)
+
+
+def test_the_optimum_of_the_stochastic_maze_is_that_of_dynamic_programming():
+    best = maximal_return(TMaze(50, 0.3))
+    assert best is not None
+    assert Evidence([]).optimum[STOCHASTIC] == pytest.approx(best.value, rel=1e-6)
+
+
+def test_columns_of_different_length_are_refused():
+    with pytest.raises(ValueError, match="one length"):
+        from_columns({"bits": [1.0], "return": []})
+
+
+def test_the_text_has_every_claim_with_its_rule_verdict_and_numbers():
+    text = as_text(ledger(table(curves([MAZE]))))
+    assert text.count("Rule: ") == 11
+    assert text.count("=> holds.") == 1  # the third
+    assert text.count("=> does not hold.") == 1  # the fifth: 5.5 bits at most
+    assert text.count("=> not enough data.") == 9
+    assert f"- {MAZE}: final J, NBRC − LSTM: " in text
+    assert all(len(line) <= 110 or line.startswith("   - ") for line in text.splitlines())
+
+
+def test_intervals_are_scipys():
+    one, other = [1.0, 2.0, 4.0, 4.5], [0.5, 0.7, 1.9]
+    found, wanted = mean_interval([*one, math.nan]), stats.ttest_1samp(one, 0)
+    interval = wanted.confidence_interval(0.95)
+    assert found == pytest.approx((np.mean(one), interval.low, interval.high, wanted.pvalue))
+    found, wanted = difference_interval(one, other), stats.ttest_ind(one, other, equal_var=False)
+    interval = wanted.confidence_interval(0.95)
+    assert found == pytest.approx((np.mean(one) - np.mean(other), interval.low, interval.high, wanted.pvalue))
+
+
+def test_seeds_that_agree_leave_no_doubt_and_one_seed_says_nothing():
+    assert mean_interval([2.0, 2.0, 2.0]).p == 0
+    assert mean_interval([0.0, 0.0]).p == 1
+    assert difference_interval([2.0, 2.0], [1.0, 1.0]).p == 0
+    assert math.isnan(mean_interval([2.0]).low)
+    assert math.isnan(mean_interval([]).value)
+    assert math.isnan(difference_interval([1.0, 2.0], [1.0]).p)
+
+
+def test_a_correlations_p_value_agrees_with_its_interval():
+    rng = np.random.default_rng(1)
+    run, checkpoint = np.divmod(np.arange(60), 10)
+    returns = rng.normal(size=60)
+    for weight in (0.0, 0.2, 0.4, 1.0):
+        found = pearson(Points(returns, weight * returns + rng.normal(size=60), run, checkpoint))
+        assert (found.low > 0 or found.high < 0) == (correlation_interval(found).p < 0.05)
+
+
+def test_holms_correction_by_hand():
+    # Sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1: 0.02, 0.03, 0.06, 0.04, and never less than before.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
+    assert holm([]) == []
+
+
+def test_two_means_and_ashmans_d_by_hand():
+    values = np.array([10.0, 1.0, 12.0, 0.0, 2.0])
+    assert two_means(values) == 6.0
+    # Means 11 and 1, variances 1 and 2/3.
+    assert ashman_d(values[values > 6], values[values < 6]) == pytest.approx(math.sqrt(2) * 10 / math.sqrt(5 / 3))
+    assert math.isnan(two_means(np.array([3.0, 3.0])))
+    assert math.isnan(two_means(np.zeros(0)))
+    assert ashman_d(np.array([1.0]), np.array([2.0])) == math.inf
+
+
+def test_two_means_is_the_best_of_all_splits():
+    values = np.random.default_rng(2).normal(size=40)
+    ordered = np.sort(values)
+    cost = [ordered[:k].var() * k + ordered[k:].var() * (40 - k) for k in range(1, 40)]
+    assert (values > two_means(values)).sum() == 39 - int(np.argmin(cost))
+
+
+def test_halves_of_a_single_group_are_as_far_apart_as_the_eighth_claims_remark_says():
+    quantiles = (np.arange(20_000) + 0.5) / 20_000
+    for values, wanted in ((stats.norm.ppf(quantiles), "2.65"), (quantiles, "3.46")):
+        threshold = two_means(values)
+        assert f"{ashman_d(values[values > threshold], values[values < threshold]):.2f}" == wanted
+        assert wanted in ledger({})[7].remark
+
+
+def test_cells_and_environments_are_called_as_the_studies_of_the_paper_call_them():
+    """A made-up table cannot tell: a name that no study writes would be missing in every real one."""
+    runs = read_study("paper").runs
+    assert set(CELLS) == {run.training.learner.cell.__name__ for run in runs}
+    sizes = {f"{base} + {size} irrelevant" for base in (MAZE, HIKE) for size in (1, 4)}
+    assert {*ENVIRONMENTS, *sizes} == {run.environment for run in runs}
+    measured = {each.spec.epsilon for run in runs for each in run.measurements}
+    assert measured == set(EPSILONS)
