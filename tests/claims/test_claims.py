@@ -10,7 +10,7 @@ from scipy import stats
 from beliefscope import TMaze, maximal_return, read_study
 from beliefscope.claims import ledger
 from beliefscope.claims.evidence import Evidence
-from beliefscope.claims.in_every_environment import EPSILONS
+from beliefscope.claims.several_environments import EPSILONS
 from beliefscope.claims.verdict import (
     as_text,
     ashman_d,

@@ -17,9 +17,9 @@ from beliefscope.store.manifest import write_manifest
 from beliefscope.store.pieces import Piece
 from beliefscope.store.study_folder import count_states
 from beliefscope.study import run as running
-from beliefscope.study.missing import pieces_to_do
 from beliefscope.study.run import restore_descriptions, run_study
-from beliefscope.study.workers.interface import Outcome
+from beliefscope.study.schedule import pieces_to_do
+from beliefscope.study.workers.execute import Outcome
 
 
 @pytest.fixture(scope="module")
