@@ -53,7 +53,7 @@ def test_a_log_has_a_line_at_the_end_which_does_not_count_what_failed_as_done(se
 def test_a_line_of_a_log_says_how_long_it_will_take(monkeypatch):
     """Half of the work in 10 minutes: the other half takes as long."""
     now, seen = [0.0], io.StringIO()
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(run_module.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(run_module, "Console", lambda stderr: Console(file=seen, get_time=lambda: now[0]))
     with run_module.ProgressDisplay("a study", total=100.0, pieces=4, workers=1) as shown:
         for _ in range(2):
