@@ -21,9 +21,9 @@ import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from beliefscope.errors import require
 from beliefscope.fast_keys import generator
-from beliefscope.information.batching import on_each
-from beliefscope.information.critics import Layers
+from beliefscope.information.networks import Layers, on_each
 
 FIFTHS = 5
 _BATCHES, _SMALLEST_BATCH, _LARGEST_BATCH = 12, 64, 512
@@ -117,11 +117,8 @@ def descend(
 
 
 def silent(key: PRNGKeyArray, inputs: int, family: Family, outputs: int) -> Layers:
-    """A decoder that always answers 0: nothing to unlearn where the memory holds no information."""
-    layers = Layers(key, (inputs, *family.hidden, outputs))
-    # Not jnp.zeros: JAX 0.10.2 on CPU gives wrong products with a constant matrix of equal entries, now and then NaN.
-    last = (0 * layers.weights[-1], 0 * layers.biases[-1])
-    return eqx.tree_at(lambda decoder: (decoder.weights[-1], decoder.biases[-1]), layers, last)
+    """A decoder that always answers 0."""
+    return Layers(key, (inputs, *family.hidden, outputs)).silenced()
 
 
 class Decoded(NamedTuple):
@@ -191,6 +188,23 @@ def reading(memory: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n twice"]:
 
 _STRENGTHS = 10.0 ** np.arange(-1, 5)  # rows of the overall moments that are added to those of each t
 _SPREADS = np.array([1.0, 1.1, 1.25, 1.5, 2.0, 3.0])  # by which S may be widened: residuals on training rows are small
+
+
+def checked_gaussian(belief: tuple, number: int) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d d"]]:
+    mean, covariance = (np.asarray(part, np.float64) for part in belief) if len(belief) == 2 else (np.zeros(0),) * 2
+    require(
+        mean.ndim == 2 and covariance.shape == (*mean.shape, mean.shape[-1]) and len(mean) == number,
+        rule=f"a belief that is a pair has means [{number}, d] and covariances [{number}, d, d]",
+        received=[np.shape(part) for part in belief],
+        advice="pass (means, covariances) of a Kalman filter, a row for each memory",
+    )
+    require(
+        bool(np.isfinite(mean).all() and np.isfinite(covariance).all() and np.linalg.eigvalsh(covariance).min() > 0),
+        rule="means are finite and covariances positive definite",
+        received="others",
+        advice="leave out what the filter knows exactly",
+    )
+    return mean, covariance
 
 
 class _Moments(NamedTuple):

@@ -25,11 +25,16 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
 from beliefscope.information import bounds
-from beliefscope.information.batching import on_each
 from beliefscope.information.bounds import START, Bound, Samples, Scores, bootstrap_error, score
-from beliefscope.information.check import Pair, checked_pair, in_single_precision, is_constant
-from beliefscope.information.critics import Critic, critic_for
-from beliefscope.information.interface import Estimate, no_information
+from beliefscope.information.interface import (
+    Estimate,
+    Pair,
+    checked_pair,
+    in_single_precision,
+    is_constant,
+    no_information,
+)
+from beliefscope.information.networks import Critic, critic_for, on_each
 from beliefscope.warning_signs import ceiling_warning, dominated, fit_warnings
 
 

@@ -27,8 +27,8 @@ from scipy.special import log_softmax
 from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import generator
 from beliefscope.information.bounds import Samples
-from beliefscope.information.check import checked_rows
-from beliefscope.information.critics import Layers
+from beliefscope.information.interface import checked_rows
+from beliefscope.information.networks import Layers
 
 MAX_CELLS = 10_000
 _NUMBERS_AT_ONCE = 250_000  # what is computed of so many stays in a processor's cache
@@ -319,9 +319,8 @@ def _scaled(
 
 def _start(key: PRNGKeyArray, train: Samples, bias: Float[np.ndarray, " d"], settings: _Settings) -> Layers:
     """A decoder that answers by its bias, the mean belief: nothing to unlearn where the memory says nothing."""
-    layers = Layers(key, (train.x.shape[1], *settings.hidden, len(bias)))
-    last = (jnp.zeros_like(layers.weights[-1]), jnp.asarray(bias, jnp.float32))
-    return eqx.tree_at(lambda decoder: (decoder.weights[-1], decoder.biases[-1]), layers, last)
+    layers = Layers(key, (train.x.shape[1], *settings.hidden, len(bias))).silenced()
+    return eqx.tree_at(lambda decoder: decoder.biases[-1], layers, jnp.asarray(bias, jnp.float32))
 
 
 @partial(jax.jit, static_argnames="settings")
