@@ -25,7 +25,7 @@ from beliefscope.information.bounds import DonskerVaradhan, Samples, Scores
 from beliefscope.information.columns import whitening
 from beliefscope.information.decoders import Split
 from beliefscope.information.judging import Elliptical, Products, Residuals, Table, Wheres, safe_value, stacked
-from beliefscope.information.networks import SEPARABLE_LIMIT, Codes, SeparableCritic, on_each, table
+from beliefscope.information.networks import SEPARABLE_LIMIT, Codes, SeparableCritic, fit_network, on_each, table
 
 _KEPT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # directions, of which the choosing rows choose
 _TRIED = 1000  # choosing rows that are asked for each number
@@ -274,7 +274,7 @@ def _separable(key: PRNGKeyArray, samples: Samples, train, choose, wheres: Where
 
     def one(key_one: PRNGKeyArray, train: Int[Array, " train"], choose: Int[Array, " choose"], wheres: Wheres):
         some = (Samples(samples.x[rows], samples.y[rows]) for rows in (train, choose))
-        critic, _ = fit_separable(key_one, *some)
+        critic = fit_separable(key_one, *some)
         return [(critic.read_x(samples.x[where.x]), critic.read_y(samples.y[where.y])) for where in wheres]
 
     return on_each(one, jax.random.split(key, len(train)), train, choose, wheres)
@@ -289,9 +289,7 @@ def _decayed(critic: SeparableCritic) -> SeparableCritic:
     )
 
 
-def fit_separable(
-    key: PRNGKeyArray, train: Samples, choose: Samples
-) -> tuple[SeparableCritic, Float[Array, " epochs"]]:
+def fit_separable(key: PRNGKeyArray, train: Samples, choose: Samples) -> SeparableCritic:
     """One critic: the moving average of its weights after the epoch that was best on the choosing pairs."""
     key_init, key_epochs = jax.random.split(key)
     critic = SeparableCritic(key_init, train.x.shape[1], train.y.shape[1])
@@ -300,26 +298,25 @@ def fit_separable(
     columns, asked = train.x.shape[1] + train.y.shape[1], Samples(*(side[:_ASKED] for side in choose))
     optimiser = _optimiser(epochs * steps, decay=_DECAYS[columns > _MANY])
 
-    def step(carry, rows):
+    def batches(key_epoch: PRNGKeyArray) -> Int[Array, "steps batch"]:
+        return jax.random.permutation(key_epoch, len(train.x))[: steps * BATCH].reshape(steps, BATCH)
+
+    def step(carry, rows: Int[Array, " batch"]):
         critic, state, average = carry
         gradient = jax.grad(_loss)(critic, Samples(train.x[rows], train.y[rows]))
         updates, state = optimiser.update(gradient, state, critic)
         critic = eqx.apply_updates(critic, updates)
-        average = jax.tree.map(lambda old, new: _AVERAGE * old + (1 - _AVERAGE) * new, average, critic)
-        return (critic, state, average), None
+        return critic, state, jax.tree.map(lambda old, new: _AVERAGE * old + (1 - _AVERAGE) * new, average, critic)
 
-    def epoch(carry, key_epoch):
-        learning, best, best_bits = carry
-        rows = jax.random.permutation(key_epoch, len(train.x))[: steps * BATCH].reshape(steps, BATCH)
-        learning, _ = lax.scan(step, learning, rows)
-        average = learning[2]
-        bits = DonskerVaradhan().bits(score_all(average, asked))
-        best = jax.tree.map(lambda new, old: jnp.where(bits > best_bits, new, old), average, best)
-        return (learning, best, jnp.maximum(bits, best_bits)), bits
-
-    start = (critic, optimiser.init(critic), critic)  # pyright: ignore[reportArgumentType]
-    (_, best, _), curve = lax.scan(epoch, (start, critic, jnp.asarray(-jnp.inf)), jax.random.split(key_epochs, epochs))
-    return best, curve
+    return fit_network(
+        jax.random.split(key_epochs, epochs),
+        (critic, optimiser.init(critic), critic),  # pyright: ignore[reportArgumentType]
+        batches=batches,
+        step=step,
+        network=lambda state: state[2],
+        value=lambda average: DonskerVaradhan().bits(score_all(average, asked)),
+        include_start=False,
+    ).best
 
 
 def _optimiser(steps: int, *, decay: float) -> optax.GradientTransformation:

@@ -1,4 +1,4 @@
-"""Decoders and the one loop that fits them: steps of AdamW on random batches; the best weights on other rows are kept.
+"""Decoders: networks fitted by steps of AdamW on random batches; the best weights on other rows are kept.
 
 `reading(memory)` is what a decoder reads: every column at mean 0 and deviation 1, and beside them the principal
 directions, brought to deviation 1 too. A direction whose deviation is below 1 % of the largest one's is not amplified
@@ -11,25 +11,22 @@ N(μ, Σ) with the answer is known in closed form.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from beliefscope.errors import require
 from beliefscope.fast_keys import generator
-from beliefscope.information.networks import Layers, on_each
+from beliefscope.information.networks import Layers, Model, fit_network, on_each
 
 FIFTHS = 5
 _BATCHES, _SMALLEST_BATCH, _LARGEST_BATCH = 12, 64, 512
 _FAINTEST = 1e-4  # of the largest variance along a principal direction: 1 % of its deviation
-
-Model = TypeVar("Model")
 
 
 class Descent(NamedTuple):
@@ -102,18 +99,18 @@ def descend(
         with jax.default_matmul_precision("default"):
             gradient = jax.grad(mean)(model, jax.tree.map(lambda leaf: leaf[batch], train))
         updates, state = adam.update(gradient, state, model)
-        return (eqx.apply_updates(model, updates), state), None
+        return eqx.apply_updates(model, updates), state
 
-    def look(carry, key_look: PRNGKeyArray):
-        learning, best, least = carry
-        learning, _ = lax.scan(step, learning, jax.random.randint(key_look, (period, size), 0, number))
-        now = mean(learning[0], choose)
-        best = jax.tree.map(lambda new, old: jnp.where(now < least, new, old), learning[0], best)
-        return (learning, best, jnp.minimum(now, least)), None
-
-    carry = ((start, adam.init(start)), start, mean(start, choose))  # pyright: ignore[reportArgumentType]
-    _, best, least = lax.scan(look, carry, jax.random.split(key, settings.looks))[0]
-    return best, least
+    found = fit_network(
+        jax.random.split(key, settings.looks),
+        (start, adam.init(start)),  # pyright: ignore[reportArgumentType]
+        batches=lambda key_look: jax.random.randint(key_look, (period, size), 0, number),
+        step=step,
+        network=lambda state: state[0],
+        value=lambda model: -mean(model, choose),
+        include_start=True,
+    )
+    return found.best, -jnp.max(found.values)
 
 
 def silent(key: PRNGKeyArray, inputs: int, family: Family, outputs: int) -> Layers:

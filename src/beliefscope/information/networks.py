@@ -1,4 +1,4 @@
-"""Networks: layers, and the critics T_φ that are made of them.
+"""Networks: layers, the critics T_φ that are made of them, and the one loop that fits them.
 
 A critic reads a batch of pairs. The vector critic, and the deep-set critic for beliefs given as particles, end in a
 network of two hidden layers of 256 units (appendix E). The separable critic scores every x of a batch with every y at
@@ -6,14 +6,14 @@ the cost of one product of matrices. Weights start as PyTorch's do: uniform in �
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Key, PRNGKeyArray, PyTree
 
 from beliefscope.information import set_kernel
 
@@ -167,6 +167,47 @@ def table(x: Codes, y: Codes) -> Float[Array, "n m"]:
 
 def _limited(scores: Float[Array | np.ndarray, "*n"]) -> Float[Array, "*n"]:
     return SEPARABLE_LIMIT * jnp.tanh(scores / SEPARABLE_LIMIT)
+
+
+Model = TypeVar("Model")
+State = TypeVar("State")
+
+
+class Fitted(NamedTuple, Generic[Model, State]):
+    """What a fit found."""
+
+    best: Model  # after the epoch of the largest value
+    values: Float[Array, " epochs"]  # the start's first, where it is included
+    last: State
+
+
+def fit_network(
+    keys: Key[Array, " epochs"],
+    start: State,
+    *,
+    batches: Callable[[PRNGKeyArray], PyTree],
+    step: Callable[[State, PyTree], State],
+    network: Callable[[State], Model],
+    value: Callable[[Model], Float[Array, ""]],
+    include_start: bool,
+) -> Fitted[Model, State]:
+    """The loop that fits all networks: epochs of steps, and the network of the best epoch is kept.
+
+    An epoch takes a step for each of `batches(key)`. Then `network(state)` is judged by its `value` on rows that train
+    nothing. Where no epoch has a value that is a number, the start is kept.
+    """
+    first = value(network(start)) if include_start else jnp.asarray(-jnp.inf)
+
+    def epoch(carry, key: PRNGKeyArray):
+        state, best, most = carry
+        state, _ = lax.scan(lambda state, batch: (step(state, batch), None), state, batches(key))
+        found = network(state)
+        now = value(found)
+        best = jax.tree.map(lambda new, old: jnp.where(now > most, new, old), found, best)
+        return (state, best, jnp.where(now > most, now, most)), now
+
+    (last, best, _), values = lax.scan(epoch, (start, network(start), first), keys)
+    return Fitted(best, jnp.concatenate([first[None], values]) if include_start else values, last)
 
 
 def on_each(function: Callable[..., Any], *arguments: PyTree) -> PyTree:
