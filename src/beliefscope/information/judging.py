@@ -186,13 +186,17 @@ def judged(choosing: Sequence[Table], judging: Sequence[Table], rules: Rules) ->
 
     def one(choosing: Sequence[Table], judging: Sequence[Table]) -> Judged:
         with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
-            weights = chosen_weights(jnp.stack([table.scores() for table in choosing]), rules)
+            seen = jnp.stack([table.scores() for table in choosing])
+            weights = chosen_weights(seen, rules)
+            largest = _largest(weights, seen)
         combined, alone = jnp.zeros(()), []
         for weight, table in zip(weights, judging, strict=True):
             scores = table.scores()
             alone.append(_alone(scores))
             combined = combined + weight * scores
-        return Judged(weights, value(combined), jnp.stack(alone))
+        # Heavy tails meet in scores far beyond those that the weights were chosen by: one such pair would be most of
+        # E_q[e^T].
+        return Judged(weights, value(jnp.minimum(combined, largest)), jnp.stack(alone))
 
     return on_each(one, choosing, judging)
 
@@ -213,7 +217,15 @@ def chosen_weights(scores: Float[Array, "k n n"], rules: Rules) -> Float[Array, 
         return jnp.where(value(mixed).effective >= rules.effective, share, 0)
 
     share = jnp.max(lax.map(is_known, jnp.array(_SHARES)))
-    return share * free + (1 - share) * safe
+    weights = share * free + (1 - share) * safe
+    # Fitted on some of the shuffled pairs. Where all of them together show nothing, 0 is the better critic.
+    return jnp.where(value(jnp.tensordot(weights, scores, axes=1)).safe > 0, weights, 0)
+
+
+def _largest(weights: Float[Array, " k"], scores: Float[Array, "k n n"]) -> Float[Array, ""]:
+    """The largest combined score of the pairs that the weights were fitted on."""
+    pairs = jnp.diagonal(scores, axis1=1, axis2=2)
+    return jnp.maximum(jnp.max(weights @ pairs), jnp.max(jnp.tensordot(weights, scores[:, :, :_COLUMNS], axes=1)))
 
 
 class _Model(NamedTuple):

@@ -6,7 +6,7 @@ the cost of one product of matrices. Weights start as PyTorch's do: uniform in Â
 """
 
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -173,12 +173,12 @@ Model = TypeVar("Model")
 State = TypeVar("State")
 
 
-class Fitted(NamedTuple, Generic[Model, State]):
+class Fitted(NamedTuple):
     """What a fit found."""
 
-    best: Model  # after the epoch of the largest value
+    best: Any  # the network after the epoch of the largest value
     values: Float[Array, " epochs"]  # the start's first, where it is included
-    last: State
+    last: Any  # the state after all epochs
 
 
 def fit_network(
@@ -190,7 +190,7 @@ def fit_network(
     network: Callable[[State], Model],
     value: Callable[[Model], Float[Array, ""]],
     include_start: bool,
-) -> Fitted[Model, State]:
+) -> Fitted:
     """The loop that fits all networks: epochs of steps, and the network of the best epoch is kept.
 
     An epoch takes a step for each of `batches(key)`. Then `network(state)` is judged by its `value` on rows that train
