@@ -2,6 +2,7 @@
 
     python benchmarks/calibration.py best-bound docs/best-bound.json   the best bound on the cases it was built on
         --frozen                                                       and on those that are looked at once: 20 minutes
+        --tails                                                        only the frozen list with heavy tails
     python benchmarks/calibration.py picture docs/best-bound.json      draws docs/best-bound.png
     python benchmarks/calibration.py measure docs/calibration.json     the other estimators, N = 10,000, 5 seeds
     python benchmarks/calibration.py page docs                         prints the page docs/calibration.md of both
@@ -33,7 +34,7 @@ from beliefscope.information import (
     known_cases,
 )
 from beliefscope.information.best_bound import AT_LEAST, TOO_FEW, BestBound
-from beliefscope.information.estimator_cases import EstimatorCase, estimator_cases
+from beliefscope.information.estimator_cases import EstimatorCase, estimator_cases, tail_cases
 from beliefscope.store import write_atomic
 
 N = 10_000
@@ -122,10 +123,11 @@ def bar(row: dict) -> float | None:
 
 def best_bound(options: argparse.Namespace) -> None:
     """A seed of each case; the frozen ones, first, only where they are asked for."""
+    lists = [True] * options.frozen + [False]
     done = json.loads(options.file.read_text()) if options.file.exists() else []
     there = {row["case"] for row in done}
-    for half in [True] * options.frozen + [False]:
-        for case in estimator_cases(frozen=half).values():
+    for cases in [tail_cases()] if options.tails else (estimator_cases(frozen=half) for half in lists):
+        for case in cases.values():
             if case.name not in there and options.cases in case.name:
                 done.append(judge(case))
                 write_atomic(options.file, (json.dumps(done, indent=1) + "\n").encode())
@@ -350,6 +352,7 @@ def main() -> None:
     parser.add_argument("--estimators", default="", help="one estimator by name; all by default")
     parser.add_argument("--cases", default="", help="only cases whose names contain this")
     parser.add_argument("--frozen", action="store_true", help="also the frozen cases")
+    parser.add_argument("--tails", action="store_true", help="the frozen list of tails and independent data instead")
     options = parser.parse_args()
     {"best-bound": best_bound, "picture": picture, "measure": run, "page": page}[options.action](options)
 

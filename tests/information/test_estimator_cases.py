@@ -14,7 +14,7 @@ from beliefscope.information import discrete_entropy, exact_entropy, gaussian_bi
 from beliefscope.information import estimator_cases as module
 from beliefscope.information import estimator_families as families
 from beliefscope.information.entropy import SmoothedInformation
-from beliefscope.information.estimator_cases import estimator_cases
+from beliefscope.information.estimator_cases import estimator_cases, tail_cases
 from beliefscope.information.estimator_families import belief_atoms, random_tables, tiger_tables
 from beliefscope.information.estimator_models import (
     ARCSINH,
@@ -39,7 +39,8 @@ def without_truths(made):
 
 
 LEARNING, FROZEN = without_truths(module._learning_cases), without_truths(module._frozen_cases)
-CASES = LEARNING | FROZEN
+TAILS = without_truths(lambda: module.tail_cases().values())
+CASES = LEARNING | FROZEN | TAILS
 FAMILIES = {
     "POMDP beliefs",
     "codes",
@@ -58,7 +59,7 @@ RESETTING = random_tables(8, states=6, observations=2, actions=2, resets=True)
 
 def truth(name):
     """The case as users get it."""
-    return estimator_cases(frozen=name in FROZEN)[name]
+    return tail_cases()[name] if name in TAILS else estimator_cases(frozen=name in FROZEN)[name]
 
 
 def of(*families):
@@ -102,14 +103,15 @@ def simulated_beliefs(tables, horizon, num_episodes, rng):
 
 
 def test_names_are_unique_and_each_half_has_every_family():
-    assert len(CASES) == len(LEARNING) + len(FROZEN)
-    assert (len(LEARNING), len(FROZEN)) == (82, 44)
-    for names, frozen in ((LEARNING, False), (FROZEN, True)):
-        half = estimator_cases(frozen=frozen)
-        assert list(half) == list(names)
-        assert {case.family for case in half.values()} == FAMILIES
-        assert all(case.frozen is frozen and case.name == name for name, case in half.items())
-        assert all(np.isfinite(case.bits) == (case.family != "infinite") for case in half.values())
+    assert len(CASES) == len(LEARNING) + len(FROZEN) + len(TAILS)
+    assert (len(LEARNING), len(FROZEN), len(TAILS)) == (82, 44, 27)
+    assert all(case.frozen for case in TAILS.values())
+    for half, frozen in ((LEARNING, False), (FROZEN, True)):
+        made = without_truths(lambda frozen=frozen: module._made.__wrapped__(frozen))  # not those that are kept
+        assert list(made) == list(half)
+        assert {case.family for case in made.values()} == FAMILIES
+        assert all(case.frozen is frozen and case.name == name for name, case in made.items())
+        assert all(np.isinf(case.bits) == (case.family == "infinite") for case in made.values())
 
 
 @pytest.mark.parametrize("half", [LEARNING, FROZEN], ids=["learning", "frozen"])
@@ -169,7 +171,7 @@ def test_samples_have_the_shapes_of_their_names_and_seeds_reproduce_them(name):
     assert not np.array_equal(y, other_y)
 
 
-@pytest.mark.parametrize("name", of("Gaussian", "rotations"))
+@pytest.mark.parametrize("name", of("Gaussian", "rotations", "heavy tails"))
 def test_gaussian_cases_have_the_mean_log_ratio_of_their_densities(name):
     model = CASES[name].model
     assert isinstance(model, GaussianPairs)

@@ -13,9 +13,14 @@ there, and from two bits below that limit on.
 
 One more fit has only half of the training pairs. Its loss shows what more pairs would gain. If the loss is large, the
 number reads "too few pairs". The interval combines that loss, the scatter of the judged pairs, and 3 %.
+
+`mutual_information(memory, belief)` is one call for your own data, with its shuffled control.
 """
 
+import dataclasses
 import math
+import sys
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -27,19 +32,23 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from beliefscope.errors import require
-from beliefscope.fast_keys import fast_key
-from beliefscope.information import classifiers
+from beliefscope.fast_keys import fast_key, generator
+from beliefscope.information.atoms import class_tables, mlp_tables, recurs
 from beliefscope.information.bounds import Samples
-from beliefscope.information.candidates import gaussian_tables, regression_tables, separable_tables, student_tables
-from beliefscope.information.check import Pair, checked_pair, is_constant
+from beliefscope.information.candidates import (
+    BATCH,
+    gaussian_tables,
+    regression_tables,
+    separable_tables,
+    student_tables,
+)
+from beliefscope.information.classical import cross_checks
 from beliefscope.information.columns import independent_directions, ranks_and_length, set_features, standardised
-from beliefscope.information.cross_checks import cross_checks
 from beliefscope.information.decoders import Split, reading, splits
-from beliefscope.information.entropy import row_labels
-from beliefscope.information.interface import Estimate
-from beliefscope.information.judging import Judged, Rules, judged
-from beliefscope.information.separable import BATCH
-from beliefscope.information.tables import Table, Where, Wheres
+from beliefscope.information.entropy import discrete_entropy, row_labels
+from beliefscope.information.interface import Estimate, Pair, checked_pair, is_constant
+from beliefscope.information.judging import Judged, Rules, Table, Where, Wheres, judged
+from beliefscope.warning_signs import entropy_warning
 
 LEAST_PAIRS = 1000
 _MOST_REGRESSED = 8  # columns of the side that a regression predicts
@@ -220,14 +229,14 @@ def _candidates(
     key: PRNGKeyArray, prepared: _Prepared, parts: Split, wheres: Wheres, watch: Callable[[str], None]
 ) -> list[_Candidate]:
     key_separable, key_x, key_y = jax.random.split(key, 3)
-    recurring = [classifiers.recurs(atoms, parts) for atoms in prepared.atoms]
+    recurring = [recurs(atoms, parts) for atoms in prepared.atoms]
     found = []
     for name, (key_side, named) in {"y": (key_y, 1), "x": (key_x, 0)}.items():
         if recurring[named]:  # first, since a GPU fits networks while the processor goes on
             watch(f"classifiers of {name}'s atoms")
             both = prepared.atoms[named], parts, wheres
-            networks = classifiers.mlp_tables(key_side, prepared.read[1 - named], *both, turned=named == 0)
-            gaussian = classifiers.gaussian_tables(prepared.plain[1 - named], *both, turned=named == 0)
+            networks = mlp_tables(key_side, prepared.read[1 - named], *both, turned=named == 0)
+            gaussian = class_tables(prepared.plain[1 - named], *both, turned=named == 0)
             found.append(_Candidate(f"MLP of {name}'s atoms", *networks))
             found.append(_Candidate(f"Gaussians of {name}'s atoms", *gaussian))
     watch("Gaussian critics")
@@ -256,3 +265,40 @@ def _of_continuous(
     if plain.x.shape[1] + plain.y.shape[1] <= _MOST_OF_STUDENT:
         found.append(_Candidate("Student's t", *student_tables(*plain, parts, wheres)))
     return found
+
+
+_PATIENCE = 5.0  # seconds, after which it is said what is being done
+
+
+def mutual_information(memory: Any, belief: Any, *, key: PRNGKeyArray | None = None) -> Estimate:
+    """How many bits memories [N, m] and beliefs [N, d] share; a belief may also be a set of particles, [N, M, d].
+
+    It takes NumPy, JAX and PyTorch arrays, those of PyTorch on the CPU. One row is one pair, and pairs should be
+    independent of each other: one step of each episode. It needs some thousand pairs and some twenty seconds on one
+    core. Without a key the same arrays always give the same number. `interval` says where the truth lies, `warnings`
+    what makes the number doubtful, and `shuffled` what the same estimator reads when x and y are paired at random.
+    Where beliefs recur, the number is compared with H(b).
+    """
+    key_measure, key_shuffle, key_control = jax.random.split(fast_key(jax.random.key(0) if key is None else key), 3)
+    pair = checked_pair(memory, belief, sets_allowed=True, names=("memory", "belief"))
+    say = _Progress()
+    found = BestBound().estimate(key_measure, pair.x, pair.y, watch=say)
+    say("the shuffled control")
+    once = BestBound(BestBoundSettings(splits=1))  # that it shows nothing, one split tells as well as three
+    shuffled = once.estimate(key_control, pair.x, generator(key_shuffle).permutation(pair.y))
+    doubts: tuple[str, ...] = ()
+    if pair.y.ndim == 2 and not (entropy := discrete_entropy(pair.y)).flagged:
+        doubts = entropy_warning(found.bits, found.standard_error, entropy.bits)
+    return dataclasses.replace(found, shuffled=shuffled, warnings=found.warnings + doubts)
+
+
+class _Progress:
+    """A line on stderr for each step that begins after the first seconds."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+
+    def __call__(self, step: str) -> None:
+        taken = time.monotonic() - self._start
+        if taken > _PATIENCE:
+            print(f"mutual_information: {taken:.0f} s, now {step}", file=sys.stderr, flush=True)

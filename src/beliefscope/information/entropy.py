@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import connected_components
 
 from beliefscope.errors import is_real, is_whole, require
 from beliefscope.fast_keys import generator
-from beliefscope.information.check import checked_rows
+from beliefscope.information.interface import checked_rows
 
 
 class SmoothedInformation(NamedTuple):

@@ -19,6 +19,8 @@ from beliefscope.information.entropy import exact_entropy, smoothed_information
 from beliefscope.information.estimator_models import (
     ARCSINH,
     CUBE,
+    FIFTH,
+    LOGNORMAL,
     SAME,
     Codes,
     GaussianPairs,
@@ -274,6 +276,13 @@ def student_case(columns: int, *, freedom: int, bits: float) -> EstimatorCase:
     name = f"Student t({freedom}), d = {columns}, {bits:g} bits of correlation"
     model = Student(columns, _correlation(bits / columns), freedom)
     return EstimatorCase(name, "Student's t", bits + float((f_none + f_both - 2 * f_one) / np.log(2)), model)
+
+
+def tailed_case(kind: str, columns: int, *, bits: float) -> EstimatorCase:
+    """Correlated pairs after a map of each number that makes its tails heavy, each column by itself."""
+    shape = {"lognormal": LOGNORMAL, "fifth power": FIFTH}[kind]
+    model = GaussianPairs(np.full(columns, _correlation(bits / columns)), shape, shape)
+    return EstimatorCase(f"{kind}, d = {columns}, {bits:g} bits", "heavy tails", bits, model)
 
 
 def particle_case(num_particles: int, size: int, *, bits: float, deviation: float = 0.5) -> EstimatorCase:

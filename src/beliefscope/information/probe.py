@@ -20,15 +20,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.special import log_softmax
 
 from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import generator
 from beliefscope.information.bounds import Samples
-from beliefscope.information.check import checked_rows
-from beliefscope.information.critics import Layers
+from beliefscope.information.interface import checked_rows
+from beliefscope.information.networks import Layers, fit_network
 
 MAX_CELLS = 10_000
 _NUMBERS_AT_ONCE = 250_000  # what is computed of so many stays in a processor's cache
@@ -319,9 +318,8 @@ def _scaled(
 
 def _start(key: PRNGKeyArray, train: Samples, bias: Float[np.ndarray, " d"], settings: _Settings) -> Layers:
     """A decoder that answers by its bias, the mean belief: nothing to unlearn where the memory says nothing."""
-    layers = Layers(key, (train.x.shape[1], *settings.hidden, len(bias)))
-    last = (jnp.zeros_like(layers.weights[-1]), jnp.asarray(bias, jnp.float32))
-    return eqx.tree_at(lambda decoder: (decoder.weights[-1], decoder.biases[-1]), layers, last)
+    layers = Layers(key, (train.x.shape[1], *settings.hidden, len(bias))).silenced()
+    return eqx.tree_at(lambda decoder: decoder.biases[-1], layers, jnp.asarray(bias, jnp.float32))
 
 
 @partial(jax.jit, static_argnames="settings")
@@ -332,24 +330,24 @@ def _fit(key: PRNGKeyArray, start: Layers, train: Samples, choose: Samples, sett
     epochs = -(-settings.steps // (number // size))
     adam = optax.adam(optax.cosine_decay_schedule(settings.learning_rate, epochs * (number // size)))
 
-    def epoch(carry, key_epoch):
-        decoder, state, best, least = carry
-        batches = jax.random.permutation(key_epoch, number)[: number // size * size].reshape(-1, size)
-        step = partial(_step, adam=adam, train=train)
-        decoder, state = lax.scan(step, (decoder, state), batches)[0]
-        loss = _cross_entropy(decoder, choose)
-        best = jax.tree.map(lambda new, old: jnp.where(loss < least, new, old), decoder, best)
-        return (decoder, state, best, jnp.minimum(loss, least)), None
+    def batches(key_epoch: PRNGKeyArray) -> Int[Array, "steps size"]:
+        return jax.random.permutation(key_epoch, number)[: number // size * size].reshape(-1, size)
 
-    carry = (start, adam.init(start), start, _cross_entropy(start, choose))  # pyright: ignore[reportArgumentType]
-    return lax.scan(epoch, carry, jax.random.split(key, epochs))[0][2]
+    def step(carry, batch: Int[Array, " size"]):
+        decoder, state = carry
+        gradient = jax.grad(_cross_entropy)(decoder, Samples(train.x[batch], train.y[batch]))
+        updates, state = adam.update(gradient, state)
+        return eqx.apply_updates(decoder, updates), state
 
-
-def _step(carry, batch: Int[Array, " size"], *, adam: optax.GradientTransformation, train: Samples):
-    decoder, state = carry
-    gradient = jax.grad(_cross_entropy)(decoder, Samples(train.x[batch], train.y[batch]))
-    updates, state = adam.update(gradient, state)
-    return (eqx.apply_updates(decoder, updates), state), None
+    return fit_network(
+        jax.random.split(key, epochs),
+        (start, adam.init(start)),  # pyright: ignore[reportArgumentType]
+        batches=batches,
+        step=step,
+        network=lambda state: state[0],
+        value=lambda decoder: -_cross_entropy(decoder, choose),
+        include_start=True,
+    ).best
 
 
 def _cross_entropy(decoder: Layers, samples: Samples) -> Float[Array, ""]:
