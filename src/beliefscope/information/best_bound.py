@@ -204,7 +204,7 @@ class _Sides(NamedTuple):
 class _Prepared(NamedTuple):
     """The columns as candidates read them."""
 
-    plain: _Sides  # mean 0, deviation 1, double precision
+    plain: _Sides  # mean 0, deviation 1
     ranks: _Sides  # normal scores
     independent: _Sides  # normal scores of independent directions
     read: _Sides  # the columns and their principal directions
@@ -216,13 +216,17 @@ def _prepared(pair: Pair) -> _Prepared:
     atoms = [row_labels(side) for side in vectors]
     x, y = (standardised(side) for side in vectors)
     read = [reading(side) for side in (x, y)]
-    plain = [side[:, : side.shape[1] // 2].astype(np.float64) for side in read]
+    plain = [side[:, : side.shape[1] // 2] for side in read]
     ranks = [ranks_and_length(side, side) for side in (x, y)]
     turned = [
-        ranks_and_length(independent_directions(side), side) if 1 < side.shape[1] <= _MOST_TURNED else ranked
+        _turned(side.astype(np.float64)) if 1 < side.shape[1] <= _MOST_TURNED else ranked
         for side, ranked in zip(plain, ranks, strict=True)
     ]
     return _Prepared(*(_Sides(*each) for each in (plain, ranks, turned, read, atoms)))
+
+
+def _turned(side: np.ndarray) -> np.ndarray:
+    return ranks_and_length(independent_directions(side), side)
 
 
 def _candidates(
