@@ -7,7 +7,7 @@
     python benchmarks/information.py gpu          fits of vectors, one and twenty at a time, and pairs on a GPU
     python benchmarks/information.py sets         fits of sets of particles, one and twenty at a time, on a GPU
     python benchmarks/information.py sufficiency  sufficiency and the atoms bound beside a fit of MINE, on any device
-    python benchmarks/information.py memory       the peak memory of this process after one best bound, 64 x 1,000 columns
+    python benchmarks/information.py memory       the peak memory of one best bound, 64 and 1,000 columns; run it alone
     python benchmarks/information.py --tiny ...   the same with sizes at which the numbers mean nothing
 
 A fit is all of `estimate`: checks, epochs, the choice among them, fresh pairs, bootstrap. Alternatives take turns,
