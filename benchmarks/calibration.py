@@ -335,8 +335,8 @@ within 7 % of the reference and say "too few pairs".
 
 TAILS = """
 One frozen case above has independent numbers with heavy tails and reads −0.12. On other draws of such numbers the cause
-was this. Two outliers among the judging rows meet in a shuffled pair, to which a Gaussian critic gives a score far above
-all others. That pair is then most of the mean of e^T. The weights cannot allow for it: they are fitted on 500 of the
+was this. Two outliers among the judging rows meet in a shuffled pair. A Gaussian critic gives it a score far above all
+others, so that it is most of the mean of e^T. The weights cannot allow for it: they are fitted on 500 of the
 choosing rows' y, where no such pair occurs. Two rules cure it. A judged score is at most the largest that the weights
 were fitted on. All weights are 0 where all shuffled pairs of the choosing rows together show nothing. On 120 splits of
 t(2) numbers (40 data sets; Gaussian critic and regressions) the lowest bound of a split rose from −0.25 to −0.01 bits.
