@@ -81,21 +81,21 @@ def test_weights_are_those_of_another_optimiser():
 
 
 def products(x, y) -> Products:
-    """T = x y, softly limited to ±14: a table for one split, of numbers [n] and [m]."""
-    of_x, of_y = (Codes(jnp.asarray(side)[None, :, None], jnp.zeros((1, len(side)))) for side in (x, y))
+    """T = x y / 2, softly limited to ±14: a table for one split, of numbers [n] and [m]."""
+    of_x, of_y = (Codes(jnp.asarray(side)[None, :, None], jnp.zeros((1, len(side)))) for side in (x / 2, y))
     return Products(of_x, of_y)
 
 
 def test_no_judged_score_is_above_those_that_weights_were_chosen_by():
-    """Outliers among the judged rows: one pair of them would be most of the mean of e^T."""
+    """One x and one y of the judged rows are outliers: their pair would be most of the mean of e^T."""
     x, y = pair(0.5, 600)
-    outliers = np.where(np.arange(600) < 3, 8.0, x), np.where(np.arange(600) % 200 == 7, 8.0, y)
+    outliers = np.where(np.arange(600) == 0, 8.0, x), np.where(np.arange(600) == 300, 8.0, y)
     calm, wild = (judged([products(x, y)], [products(*each)], RULES) for each in ((x, y), outliers))
     assert calm.weights[0, 0] > 0
     assert wild.weights[0, 0] == calm.weights[0, 0]
-    assert wild.combined.bound[0] > calm.combined.bound[0] - 0.05
-    unlimited = value(calm.weights[0, 0] * jnp.asarray(14 * np.tanh(np.outer(*outliers) / 14), jnp.float32))
-    assert unlimited.bound < -0.5
+    assert wild.combined.bound[0] > calm.combined.bound[0] - 0.1
+    unlimited = value(calm.weights[0, 0] * jnp.asarray(14 * np.tanh(np.outer(*outliers) / 28), jnp.float32))
+    assert unlimited.bound < calm.combined.bound[0] - 0.2
 
 
 def test_weights_are_zero_where_all_shuffled_pairs_together_show_nothing():

@@ -233,6 +233,7 @@ def class_tables(
     turned: bool,
 ) -> tuple[Table, Table]:
     """What Gaussians for each atom answer; those for the judging rows are fitted on the choosing rows too."""
+    x = np.asarray(x, np.float64)
     choosing, judging = [], []
     both = [np.concatenate([np.unique(train), choose]) for train, choose in zip(*parts[:2], strict=True)]
     size = _size([classes_of(atoms, rows, seen=1) for rows in both])

@@ -7,7 +7,8 @@ T = Σ w_k T_k, and one fifth judges T by the bound of Donsker and Varadhan,
 
 with every judged x against 4,000 y of the judging and choosing fifths. (For this, critics in closed form are fitted
 once more, on the choosing pairs too; no judged x or y is among them.) The bound is concave in the weights, so the best
-ones can be found (judging.py). If too few shuffled pairs make up E_q[e^T] to know it, the pairs themselves are counted
+ones can be found (judging.py). A judged score is at most the largest that the weights were fitted on: two outliers that
+meet by chance would else be most of E_q[e^T]. If too few shuffled pairs make up E_q[e^T] to know it, the pairs themselves are counted
 among the shuffles. The number is then at most log2 of the number of y that each x is compared with. It reads "at least"
 there, and from two bits below that limit on.
 
@@ -128,6 +129,7 @@ class BestBound:
         candidates = _candidates(key_fit, prepared, parts, wheres, watch)
         watch("cross-checks")
         checks = cross_checks(*prepared.plain)
+        del prepared  # which tables of scores need no more: they have the room instead
         watch("their combination")
         rules = Rules(self.settings.most_weight, self.settings.gain, self.settings.effective)
         names, *tables = zip(*candidates, strict=True)
@@ -204,7 +206,7 @@ class _Sides(NamedTuple):
 class _Prepared(NamedTuple):
     """The columns as candidates read them."""
 
-    plain: _Sides  # mean 0, deviation 1, double precision
+    plain: _Sides  # mean 0, deviation 1
     ranks: _Sides  # normal scores
     independent: _Sides  # normal scores of independent directions
     read: _Sides  # the columns and their principal directions
@@ -216,13 +218,17 @@ def _prepared(pair: Pair) -> _Prepared:
     atoms = [row_labels(side) for side in vectors]
     x, y = (standardised(side) for side in vectors)
     read = [reading(side) for side in (x, y)]
-    plain = [side[:, : side.shape[1] // 2].astype(np.float64) for side in read]
+    plain = [side[:, : side.shape[1] // 2] for side in read]
     ranks = [ranks_and_length(side, side) for side in (x, y)]
     turned = [
-        ranks_and_length(independent_directions(side), side) if 1 < side.shape[1] <= _MOST_TURNED else ranked
+        _turned(side.astype(np.float64)) if 1 < side.shape[1] <= _MOST_TURNED else ranked
         for side, ranked in zip(plain, ranks, strict=True)
     ]
     return _Prepared(*(_Sides(*each) for each in (plain, ranks, turned, read, atoms)))
+
+
+def _turned(side: np.ndarray) -> np.ndarray:
+    return ranks_and_length(independent_directions(side), side)
 
 
 def _candidates(

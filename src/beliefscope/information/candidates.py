@@ -181,6 +181,7 @@ def student_tables(
     x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "n dy"], parts: Split, wheres: Wheres
 ) -> tuple[Table, Table]:
     """Of the choosing rows, and of the judging ones, for which critics are fitted on the choosing rows too."""
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     found = []
     for place, (train, choose) in enumerate(zip(*parts[:2], strict=True)):
         some, (choosing, judging) = np.unique(train), wheres.of(place)
@@ -250,6 +251,7 @@ def regression_tables(
     *,
     turned: bool,
 ) -> tuple[Table, Table]:
+    given, said = np.asarray(given, np.float64), np.asarray(said, np.float64)
     found = []
     for place, train in enumerate(np.asarray(parts.train)):
         some = np.unique(train)

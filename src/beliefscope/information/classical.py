@@ -226,6 +226,7 @@ _SURE = 1e-9  # what a correlation of so little less than 1 leaves is rounding
 
 def cross_checks(x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "n dy"]) -> dict[str, float]:
     """In bits, by name. KSG is left out where rows repeat or columns are many, the formula where rows are too few."""
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     found = {}
     if x.shape[1] + y.shape[1] <= _KSG_COLUMNS:
         some = np.random.default_rng(0).permutation(len(x))[:_KSG_ROWS]

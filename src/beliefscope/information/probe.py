@@ -75,6 +75,14 @@ def histogram(sets: Any, *, bins: int = 10) -> Float[np.ndarray, "n cells"]:
 
 def binned(sets: Any, *, bins: int = 10) -> Histogram:
     """The same with the cells."""
+    sets = _checked_sets(sets, bins)
+    axes = tuple(_divided(column, bins) for column in np.moveaxis(sets, -1, 0))
+    blocks = np.array_split(np.arange(len(sets)), min(len(sets), -(-sets.size // _NUMBERS_AT_ONCE)))
+    cell, parts = _numbered(sets, axes, blocks)
+    return Histogram(_frequencies(cell, len(parts), blocks), parts, axes)
+
+
+def _checked_sets(sets: Any, bins: Any) -> Float[np.ndarray, "n m d"]:
     require(
         is_whole(bins) and 1 <= bins <= 1000,
         rule="the number of bins of a column is a whole number from 1 to 1000",
@@ -89,16 +97,19 @@ def binned(sets: Any, *, bins: int = 10) -> Histogram:
         advice="put the samples on the first axis, the particles on the second and their coordinates on the third",
     )
     # A check of rows reads sets too, once each is flattened.
-    sets = checked_rows("sets", sets.reshape(len(sets), -1), at_least=1).reshape(sets.shape)
-    axes = tuple(_divided(column, bins) for column in np.moveaxis(sets, -1, 0))
-    blocks = np.array_split(np.arange(len(sets)), min(len(sets), -(-sets.size // _NUMBERS_AT_ONCE)))
-    cell, parts = _numbered(sets, axes, blocks)
-    frequencies = np.empty((len(sets), len(parts)), np.float32)
+    return checked_rows("sets", sets.reshape(len(sets), -1), at_least=1).reshape(sets.shape)
+
+
+def _frequencies(
+    cell: Int[np.ndarray, "n m"], num_cells: int, blocks: list[np.ndarray]
+) -> Float[np.ndarray, "n cells"]:
+    """The share of each set's particles in each cell, counted for a block of sets at once."""
+    found = np.empty((len(cell), num_cells), np.float32)
     for block in blocks:
-        flat = cell[block] + len(parts) * np.arange(len(block))[:, None]
-        counts = np.bincount(flat.ravel(), minlength=len(block) * len(parts))
-        frequencies[block] = counts.reshape(len(block), -1) / sets.shape[1]
-    return Histogram(frequencies, parts, axes)
+        in_row = cell[block] + num_cells * np.arange(len(block))[:, None]  # as if each set had cells of its own
+        counts = np.bincount(in_row.ravel(), minlength=len(block) * num_cells)
+        found[block] = counts.reshape(len(block), -1) / cell.shape[1]
+    return found
 
 
 def coarser(found: Histogram) -> Histogram:
