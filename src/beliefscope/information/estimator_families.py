@@ -66,7 +66,7 @@ class EstimatorCase:
 
     @functools.cached_property
     def _truth(self) -> SmoothedInformation:
-        """Of noisy codes the posterior of y given x is exact; its mean over the noise is sampled when it is asked for."""
+        """Of noisy codes the posterior of y given x is exact; its mean over the noise is sampled when asked for."""
         if self.closed_form is not None:
             return SmoothedInformation(bits=self.closed_form, standard_error=0.0, entropy=np.nan)
         assert isinstance(self.model, Codes)
