@@ -67,8 +67,7 @@ def test_every_shipped_study_reads_at_every_scale_in_both_variants(name, variant
             assert (learner.num_episodes, learner.checkpoint_period, learner.variant) == (num_episodes, period, variant)
             for each in run.measurements:
                 of_bits = each.spec.estimator != "sufficiency"
-                finite = "T-Maze" in run.environment
-                usual = 6000 if finite else num_samples
+                usual = 6000 if isinstance(run.training.pomdp, TMaze) else num_samples
                 expected = MeasurementSpec(
                     estimator=variant if of_bits else "sufficiency",
                     num_samples=num_samples if scale != "quick" else 4000 if of_bits else usual,

@@ -50,16 +50,16 @@ class Scale(NamedTuple):
     num_particles: int
     epochs: int | None  # of MINE; None is the estimator's own: 200 for 'text', 100 for 'code'
     controls: str  # which checkpoints get them: seven fits there in place of one
-    finite_samples: int | None = None  # of sufficiency in a finite POMDP: so many that its atoms bound is tight
     without_mine: bool = False  # in a finite POMDP, unless a file asks for it: the atoms bound stands in its place
+    bound_samples: int | None = None  # of sufficiency where it does: so many that the bound is tight
     mine_samples: int | None = None  # of MINE; None is num_samples
     mine_checkpoints: str = "all"  # of MINE
     mine_controls: str | None = None  # of MINE; None is controls
 
 
 # MINE needs more than a thousand steps of Adam to converge, which takes far longer than sufficiency. At `quick` it has
-# them, and is measured at fewer checkpoints. In a maze of L = 50 that is not enough: with 10,000 pairs and 200 epochs it
-# reads 2.97 bits of a memory that holds 3.9, as 6,000 pairs suffice to prove.
+# them, and is measured at fewer checkpoints. In a maze of L = 50 that is not enough: with 10,000 pairs and 200 epochs
+# it reads 2.97 bits of a memory that holds 3.9, as 6,000 pairs suffice to prove.
 SCALES: dict[str, Scale] = {
     "quick": Scale(
         300,
@@ -69,8 +69,8 @@ SCALES: dict[str, Scale] = {
         64,
         400,
         "last",
-        finite_samples=6_000,
         without_mine=True,
+        bound_samples=6_000,
         mine_samples=4_000,
         mine_checkpoints="first-last",
         mine_controls="none",
@@ -232,10 +232,11 @@ def read_measurements(table: dict[str, Any], *, learner: DRQN, pomdp: POMDP, sca
         advice="write part = 'all', or irrelevant = 1 in the environment",
     )
     stored = learner.checkpoints()
+    alone = isinstance(pomdp, Finite) and not any(each in STORED for each in estimators)
     specs = [
         MeasurementSpec(
             estimator=estimator,  # pyright: ignore[reportArgumentType]
-            num_samples=given.get("num_samples", _usual_samples(estimator, scale, pomdp)),
+            num_samples=given.get("num_samples", _usual_samples(estimator, scale, alone=alone)),
             num_particles=given.get("num_particles", scale.num_particles),
             epsilon=epsilon,
             epochs=given.get("epochs", scale.epochs) if estimator in STORED else None,
@@ -271,15 +272,11 @@ def _when(
     return episodes, tuple(each for each in episodes if each in controls)
 
 
-def _usual_samples(estimator: str, scale: Scale, pomdp: POMDP) -> int:
+def _usual_samples(estimator: str, scale: Scale, *, alone: bool) -> int:
+    """`alone`: the atoms bound is all that there is of bits."""
     if estimator in STORED:
         return scale.mine_samples or scale.num_samples
-    many = estimator in ("sufficiency", "atoms") and isinstance(_inner(pomdp), Finite)
-    return scale.finite_samples or scale.num_samples if many else scale.num_samples
-
-
-def _inner(pomdp: POMDP) -> POMDP:
-    return pomdp.pomdp if isinstance(pomdp, Irrelevant) else pomdp
+    return scale.bound_samples or scale.num_samples if alone else scale.num_samples
 
 
 def _has_controls(spec: MeasurementSpec, least: float) -> bool:
@@ -305,9 +302,9 @@ def _estimators(given: dict[str, Any], learner: DRQN, pomdp: POMDP, scale: Scale
         received=asked,
         advice="leave epochs out: the others choose for themselves",
     )
-    finite, whole = isinstance(_inner(pomdp), Finite), not isinstance(pomdp, Irrelevant)
+    inner = pomdp.pomdp if isinstance(pomdp, Irrelevant) else pomdp
     require(
-        "atoms" not in asked or (finite and (whole or given.get("part") == "relevant")),
+        "atoms" not in asked or (isinstance(inner, Finite) and (inner is pomdp or given.get("part") == "relevant")),
         rule="the atoms bound is for beliefs that are rows of probabilities, those of a finite POMDP",
         received=type(pomdp).__name__,
         advice="leave out 'atoms'; 'sufficiency' has it beside its shares wherever beliefs recur",
