@@ -14,7 +14,7 @@ from stable_baselines3.common.env_util import make_vec_env
 import beliefscope as bs
 
 MAZE = bs.TMaze(length=4)
-STEPS = 24_576
+STEPS = 32_768
 
 
 def recurrent_ppo() -> bs.Audit:
@@ -25,10 +25,10 @@ def recurrent_ppo() -> bs.Audit:
         envs,
         n_steps=64,
         batch_size=256,
-        n_epochs=6,
+        n_epochs=10,
         learning_rate=3e-3,
         gamma=MAZE.discount,
-        ent_coef=0.01,
+        ent_coef=0.05,  # with less some agents settle on one side before they learn to look
         seed=0,
         policy_kwargs={"lstm_hidden_size": 32, "net_arch": [32]},
     )

@@ -1,5 +1,6 @@
 """Every example runs and says something."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,7 @@ PROMISES = {
     ],
     "play": ["Stochastic T-Maze, L = 10", "junction", "Varying Mountain Hike, 1000 particles"],
 }
+LEARNERS = {"audit_recurrent_ppo": 2, "audit_torch_gru": 1}  # how many agents come near the optimum in them
 
 
 def marked(path: Path):
@@ -46,3 +48,7 @@ def test_example_runs(path, tmp_path):
     assert run.returncode == 0, run.stderr
     for promise in PROMISES[path.stem]:
         assert promise in run.stdout
+    returns = re.findall(r"return +([\d.]+) ± [\d.]+, the most is ([\d.]+)", run.stdout)
+    assert len(returns) == LEARNERS.get(path.stem, len(returns))
+    for mean, most in returns if path.stem in LEARNERS else ():
+        assert float(mean) > 0.95 * float(most)
