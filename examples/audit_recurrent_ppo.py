@@ -26,7 +26,7 @@ def recurrent_ppo() -> bs.Audit:
         n_steps=64,
         batch_size=256,
         n_epochs=10,
-        learning_rate=3e-3,
+        learning_rate=lambda left: 3e-3 * left,  # to 0 at the end: at a constant rate some unlearn it again
         gamma=MAZE.discount,
         ent_coef=0.05,  # with less some agents settle on one side before they learn to look
         seed=0,
