@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from beliefscope.agent.interface import RecurrentAgent
+from beliefscope.agent.network import RecurrentAgent
 from beliefscope.errors import require
 from beliefscope.pomdp import POMDP
 

@@ -205,7 +205,7 @@ def _traces(
     """For the viewer: the agent's two episodes, and the twin that reads them."""
     if found.two is None or isinstance(first_part(filter, filter), KalmanFilter):
         return {}
-    known = next(iter(found.histories.beliefs.values()))
+    known = found.histories.beliefs[next(iter(by_part(filter, filter)))]
     readers = {found.title: (found.two, found.histories.memory)}
     if twin is not None:
         reading = found.two._replace(memory=read_along(twin, found.two, pomdp, None))
