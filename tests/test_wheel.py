@@ -16,7 +16,7 @@ from study.tiny import TOML
 ROOT = Path(__file__).parent.parent
 DATA = ("studies/demo.toml", "studies/paper/tmaze-50.toml", "pomdp/files/tiger.pomdp", "report/assets/template.html")
 DATA += ("report/assets/plotly-basic.min.js", "report/assets/plotly-LICENSE.txt", "report/assets/viewer.css")
-STARTS = ("--version", "list", "measure runs/first", "status runs/first", "measure runs/rooms", "show mine.toml")
+STARTS = ("--version", "list", "measure runs/small", "status runs/small", "measure runs/rooms", "show mine.toml")
 STARTS += ("run mine.toml", "bits memory.npy")
 
 
@@ -102,14 +102,14 @@ def test_the_readme_and_the_first_hour_work_word_by_word_away_from_the_repositor
     said = {start: next(text for line, text in page.items() if line.startswith(start)) for start in STARTS}
     assert said["--version"].startswith("beliefscope 0.")
     assert "paper/tmaze-50" in said["list"]
-    assert "networks after 0, 100, 150 episodes" in said["measure runs/first"]
-    assert "episode 150: return " in said["measure runs/first"]
-    assert "first: 4 done, of 4 pieces" in said["status runs/first"]
-    assert len((tmp_path / "first.csv").read_text().splitlines()) == 1 + 3
+    assert "networks after 0, 100, 150 episodes" in said["measure runs/small"]
+    assert "episode 150: return " in said["measure runs/small"]
+    assert "small: 4 done, of 4 pieces" in said["status runs/small"]
+    assert len((tmp_path / "small.csv").read_text().splitlines()) == 1 + 3
     assert "two-rooms, GRU, seed 0" in said["measure runs/rooms"]
     assert "two-rooms" in said["show mine.toml"]
     assert "of 8 pieces in runs/mine" in said["run mine.toml"]
-    for name in ("first", "rooms", "mine"):
+    for name in ("small", "rooms", "mine"):
         assert "Given the time, " in (tmp_path / "runs" / name / "report.html").read_text("utf-8")
     bits = re.match(r"([\d.]+) bits", said["bits memory.npy"])
     assert bits is not None, said["bits memory.npy"]
