@@ -123,17 +123,15 @@ class Drifts:
 
 
 @pytest.mark.slow
-def test_particles_of_a_mountain_hike_are_audited_with_bits(tmp_path):
+def test_particles_of_a_mountain_hike_are_audited(tmp_path):
     hike = bs.MountainHike(horizon=12)
     filter = bs.filter_of_paper(hike, num_particles=100)
     audits: Any = {
-        keeps: bs.audit(Drifts(keeps), hike, filter=filter, num_samples=1000, bits=keeps, calibrated=False)
-        for keeps in (True, False)
+        keeps: bs.audit(Drifts(keeps), hike, filter=filter, num_samples=1000, bits=False) for keeps in (True, False)
     }
-    assert audits[True].sufficiency.value.value > audits[False].sufficiency.value.value + 0.1
+    assert audits[True].sufficiency.value.value > 0.6
     assert audits[False].sufficiency.value.value < 0.05
-    assert audits[True].bits.bits > 0.5
-    assert abs(audits[True].bits.shuffled.bits) < 0.15
+    assert audits[True].controls["shuffled"].value.value < 0.05
     assert audits[True].entropy is None
     assert 'id="belief-viewer"' in audits[True].report(tmp_path).read_text("utf-8")
     assert str(Audit.load(tmp_path)) == str(audits[True])
