@@ -14,7 +14,15 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 import numpy as np
 import polars
 
-from beliefscope.information import Calibration, Decoding, DiscreteEntropy, Estimate, Ratio, StepShare, Sufficiency
+from beliefscope.information import (
+    BestBoundEstimate,
+    Calibration,
+    Decoding,
+    DiscreteEntropy,
+    Ratio,
+    StepShare,
+    Sufficiency,
+)
 from beliefscope.store import load_arrays, made_with, read_record, save_arrays, write_atomic, write_record
 
 SCHEMA = 1
@@ -47,7 +55,7 @@ class Measured:
     parts: dict[str, Sufficiency]  # of each part of the memory alone, where it has several
     controls: dict[str, Sufficiency]  # observation, recent, shuffled, and untrained where a twin was given
     by_step: tuple[StepShare, ...]
-    bits: Estimate | None  # with its shuffled control
+    bits: BestBoundEstimate | None  # with its shuffled control
     calibration: Calibration | None
     entropy: DiscreteEntropy | None  # H(b)
     decoders: dict[str, Decoding]

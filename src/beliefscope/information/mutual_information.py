@@ -9,16 +9,15 @@ import jax
 from jaxtyping import PRNGKeyArray
 
 from beliefscope.fast_keys import fast_key, generator
-from beliefscope.information.best_bound import BestBound, BestBoundSettings
+from beliefscope.information.best_bound import BestBound, BestBoundEstimate, BestBoundSettings
 from beliefscope.information.check import checked_pair
 from beliefscope.information.entropy import discrete_entropy
-from beliefscope.information.interface import Estimate
 from beliefscope.warning_signs import entropy_warning
 
 _PATIENCE = 5.0  # seconds, after which it is said what is being done
 
 
-def mutual_information(memory: Any, belief: Any, *, key: PRNGKeyArray | None = None) -> Estimate:
+def mutual_information(memory: Any, belief: Any, *, key: PRNGKeyArray | None = None) -> BestBoundEstimate:
     """How many bits memories [N, m] and beliefs [N, d] share; a belief may also be a set of particles, [N, M, d].
 
     It takes NumPy, JAX and PyTorch arrays, those of PyTorch on the CPU. One row is one pair, and pairs should be
