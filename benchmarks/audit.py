@@ -13,7 +13,7 @@ import torch
 
 import beliefscope as bs
 from beliefscope.auditing import as_agent
-from beliefscope.auditing.arrays import joined
+from beliefscope.auditing.adapters import joined
 from beliefscope.auditing.histories import play_histories
 
 NUM_PAIRS, BAR = 20_000, 60.0

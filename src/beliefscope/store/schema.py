@@ -230,7 +230,9 @@ PARTS = ("belief", "relevant", "irrelevant")
 BitsRecord = TypedDict(
     "BitsRecord", _ABOUT | {"exact": NotRequired[Exact]} | dict.fromkeys(PARTS, NotRequired[MeasuredBits])
 )  # pyright: ignore
-SharesRecord = TypedDict("SharesRecord", _ABOUT | dict.fromkeys(PARTS, NotRequired[MeasuredShares]))  # pyright: ignore
+SharesRecord = TypedDict(
+    "SharesRecord", _ABOUT | {"exact": NotRequired[Exact]} | dict.fromkeys(PARTS, NotRequired[MeasuredShares])
+)  # pyright: ignore
 
 
 class SpecRecord(TypedDict):
