@@ -8,9 +8,9 @@ T = Σ w_k T_k, and one fifth judges T by the bound of Donsker and Varadhan,
 with every judged x against 4,000 y of the judging and choosing fifths. (For this, critics in closed form are fitted
 once more, on the choosing pairs too; no judged x or y is among them.) The bound is concave in the weights, so the best
 ones can be found (judging.py). A judged score is at most the largest that the weights were fitted on: two outliers that
-meet by chance would else be most of E_q[e^T]. If too few shuffled pairs make up E_q[e^T] to know it, the pairs themselves are counted
-among the shuffles. The number is then at most log2 of the number of y that each x is compared with. It reads "at least"
-there, and from two bits below that limit on.
+meet by chance would else be most of E_q[e^T]. If too few shuffled pairs make up E_q[e^T] to know it, the pairs
+themselves are counted among the shuffles. The number is then at most log2 of the number of y that each x is compared
+with. It reads "at least" there, and from two bits below that limit on.
 
 One more fit has only half of the training pairs. Its loss shows what more pairs would gain. If the loss is large, the
 number reads "too few pairs". The interval combines that loss, the scatter of the judged pairs, and 3 %.
