@@ -1,0 +1,43 @@
+"""Means with intervals, where several rows come from one episode: episodes are resampled, not rows."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int, Num
+
+RESAMPLES = 1000
+
+
+class Score(NamedTuple):
+    """A number with its 95 % interval over episodes."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def ratio_of_sums(
+    above: Num[np.ndarray, " n"],
+    below: Num[np.ndarray, " n"] | None,
+    episode: Int[np.ndarray, " n"],
+    *,
+    level: float = 0.95,
+) -> Score | None:
+    """Σ above / Σ below (by default the number of rows), with its bootstrap interval; None where Σ below is 0."""
+    below = np.ones(len(above)) if below is None else below
+    if not len(above) or below.sum() == 0:
+        return None
+    number, at = np.unique(episode, return_inverse=True)
+    sums = np.stack([np.bincount(at, weights=each, minlength=len(number)) for each in (above, below)])
+    # Always the same resamples: the same rows give the same interval.
+    draw, count = np.random.default_rng(len(number)), len(number)
+    counts = draw.multinomial(count, np.full(count, 1 / count), RESAMPLES)
+    tops, bottoms = sums @ counts.T
+    drawn = tops[bottoms != 0] / bottoms[bottoms != 0]
+    value = float(above.sum() / below.sum())
+    tail = 50 * (1 - level)
+    low, high = np.percentile(drawn, [tail, 100 - tail])
+    return Score(value, min(value, float(low)), max(value, float(high)))
