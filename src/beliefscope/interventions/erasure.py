@@ -16,14 +16,14 @@ from beliefscope.agent.interface import RecurrentAgent
 from beliefscope.belief import Filter
 from beliefscope.errors import nearest, require
 from beliefscope.fast_keys import generator
+from beliefscope.interventions.episodes import Played, play_moments
 from beliefscope.interventions.flat import FlatAgent, Removal, memory_parts
 from beliefscope.interventions.intervals import Score, ratio_of_sums
-from beliefscope.interventions.episodes import Played, play_moments
 from beliefscope.interventions.subspaces import Eraser, fit_belief_decoder, fit_eraser
 from beliefscope.pomdp import POMDP, TMaze
 from beliefscope.pomdp.rollout import discounted_return
 
-RANDOM = 2  # random subspaces that each erasure is compared with
+RANDOM = 2  # sets of random linear functions of the memory that each erasure is compared with
 
 # From beliefs [n, d] and times [n] to numbers [n, c] that are to be erased.
 Label = Callable[[Float[np.ndarray, "n d"], Int[np.ndarray, " n"]], Float[np.ndarray, "n c"]]
@@ -31,7 +31,7 @@ Label = Callable[[Float[np.ndarray, "n d"], Int[np.ndarray, " n"]], Float[np.nda
 
 @dataclass(frozen=True, kw_only=True)
 class Erasure:
-    """What an agent loses with one part of the belief, and with random subspaces of the same rank."""
+    """What an agent loses with one part of the belief, and with as many random linear functions of its memory."""
 
     part: str
     rank: int  # directions erased
@@ -82,7 +82,9 @@ def erased(
     for part, label in (belief_labels(pomdp) if labels is None else labels).items():
         marks = label(fitted.moments.belief.astype(np.float64), fitted.moments.time)
         eraser = fit_eraser(rows, marks)
-        others = [] if eraser.everything else [fit_eraser(rows, marks, random=draw) for _ in range(RANDOM)]
+        # As many random linear functions of the memory, erased in the same way.
+        drawn = [draw.normal(size=(rows.shape[1], eraser.rank)) for _ in range(RANDOM * (not eraser.everything))]
+        others = [fit_eraser(rows, rows @ functions) for functions in drawn]
         after, *by_chance = (
             play_moments(key_play, without(agent, each, columns), pomdp, filter, num_episodes=count)
             for each in (eraser, *others)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int, Num
+from jaxtyping import Int, Shaped
 
 RESAMPLES = 1000
 
@@ -20,8 +20,8 @@ class Score(NamedTuple):
 
 
 def ratio_of_sums(
-    above: Num[np.ndarray, " n"],
-    below: Num[np.ndarray, " n"] | None,
+    above: Shaped[np.ndarray, " n"],
+    below: Shaped[np.ndarray, " n"] | None,
     episode: Int[np.ndarray, " n"],
     *,
     level: float = 0.95,

@@ -37,10 +37,11 @@ class Whitening(NamedTuple):
     back: Float[np.ndarray, "w w"]  # A⁻¹
 
 
-def whitening(centred: Float[np.ndarray, "n w"]) -> Whitening:
-    """Of rows of mean 0."""
+def whitening(centred: Float[np.ndarray, "n w"], *, size: float = 0.0) -> Whitening:
+    """Of rows of mean 0; `size` is the mean square of the memories, whose rounding is not amplified either."""
     variances, directions = np.linalg.eigh(centred.T @ centred / len(centred))
-    deviations = np.sqrt(np.maximum(variances, 0) + (FAINTEST * variances[-1] if variances[-1] > 0 else 1.0))
+    floor = FAINTEST * variances[-1] + _NUMERICAL * size
+    deviations = np.sqrt(np.maximum(variances, 0) + (floor if floor > 0 else 1.0))
     return Whitening((directions / deviations).T, directions * deviations)
 
 
@@ -60,6 +61,7 @@ class BeliefDecoder(NamedTuple):
     white: Whitening
     weights: Float[np.ndarray, "w d"]  # W, in z
     directions: Float[np.ndarray, "w r"]  # orthonormal in z, the most important first
+    rank: int  # how many of them read 99 % of what all read; the rest are noise of the fit
     means: Float[np.ndarray, "groups w"]  # the mean memory of each (t, o_t)
     baseline: Float[np.ndarray, "groups d"]  # the logarithm of the mean belief there
     available: float  # bits that the belief knows about the state beyond t and o_t
@@ -99,7 +101,7 @@ def fit_belief_decoder(
     shuffled: bool = False,
 ) -> BeliefDecoder:
     """Three fifths of the episodes train, one chooses how far the mean beliefs of groups are drawn to
-    the overall one, and one judges. Groups are numbered below `groups`.
+    the overall one and how many directions count, and one judges. Groups are numbered below `groups`.
 
     `shuffled` exchanges beliefs within each group.
     """
@@ -109,21 +111,21 @@ def fit_belief_decoder(
     fifth = generator(key_split).integers(5, size=episode.max() + 1)[episode]
     train, choose, judge = np.flatnonzero(fifth >= 2), np.flatnonzero(fifth == 1), np.flatnonzero(fifth == 0)
     means = _sums(memory, group, groups) / np.maximum(np.bincount(group, minlength=groups), 1)[:, None]
-    white = whitening(memory - means[group])
+    white = whitening(memory - means[group], size=float(np.mean(memory**2)))
     seen = (memory - means[group]) @ white.into.T
     baseline = _baseline(belief, group, groups, train, choose)
     with jax.default_matmul_precision("float32"):
         arrays = (jnp.asarray(each[train], jnp.float32) for each in (seen, belief, baseline[group]))
         weights = np.asarray(_fit(*arrays), np.float64)
     mean = belief[train].mean(axis=0)
-    left, sizes, _ = np.linalg.svd((weights - (weights @ mean)[:, None]) * np.sqrt(mean), full_matrices=False)
-    rank = int(np.sum(sizes > 1e-6 * sizes[0])) if sizes[0] > 0 else 0
+    left, _, _ = np.linalg.svd((weights - (weights @ mean)[:, None]) * np.sqrt(mean), full_matrices=False)
+    rank = _rank(seen[choose], belief[choose], baseline[group[choose]], weights, left)
     nats = _cross_entropy(belief[judge], seen[judge] @ weights + baseline[group[judge]])
     nothing = _cross_entropy(belief[judge], baseline[group[judge]])
     there = nothing - entr(belief[judge]).sum(axis=1)
     available = float(there.mean() / np.log(2))
     share = ratio_of_sums(nothing - nats, there, episode[judge]) if available >= LEAST_BITS else None
-    return BeliefDecoder(white, weights, left[:, :rank], means, baseline, available, share)
+    return BeliefDecoder(white, weights, left, rank, means, baseline, available, share)
 
 
 @jax.jit
@@ -150,6 +152,16 @@ def _fit(seen: Float[Array, "n w"], belief: Float[Array, "n d"], baseline: Float
 
     start = 0 * seen[:1].T * belief[:1]
     return lax.scan(step, (start, solver.init(start)), length=_STEPS)[0][0] * scale
+
+
+def _rank(seen, belief, baseline, weights, directions) -> int:
+    """The least number of directions that reads 99 % of what all read on these rows; 0 where they read nothing."""
+    nothing = float(_cross_entropy(belief, baseline).mean())
+    parts = directions.T @ weights
+    ranks = range(1, directions.shape[1] + 1)
+    read = (_cross_entropy(belief, seen @ directions[:, :k] @ parts[:k] + baseline).mean() for k in ranks)
+    most = nothing - float(_cross_entropy(belief, seen @ weights + baseline).mean())
+    return next((k for k, nats in zip(ranks, read, strict=True) if most > 0 and nothing - nats >= 0.99 * most), 0)
 
 
 def shuffled_within(draw: np.random.Generator, group: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
@@ -193,15 +205,10 @@ class Eraser(NamedTuple):
         return self.rank >= self.width
 
 
-def fit_eraser(
-    memory: Float[np.ndarray, "n w"], labels: Float[np.ndarray, "n c"], *, random: np.random.Generator | None = None
-) -> Eraser:
+def fit_eraser(memory: Float[np.ndarray, "n w"], labels: Float[np.ndarray, "n c"]) -> Eraser:
     """Least-squares concept erasure (Belrose et al., 2023): the least change in mean square that removes every linear
     trace of the labels. M = W⁺ P W, where W is the inverse root of the memory's covariance and P projects onto the
     columns of W Cov(x, labels).
-
-    With `random` P is a random projection of the same rank, for comparison; it amplifies directions below 1 % of the
-    largest deviation no further, or what hardly varies would decide all.
     """
     centre = memory.mean(axis=0, dtype=np.float64)
     rows, marks = memory - centre, labels - labels.mean(axis=0, dtype=np.float64)
@@ -213,8 +220,5 @@ def fit_eraser(
     cross = (kept / deviations).T @ (rows.T @ (marks / np.maximum(marks.std(axis=0), 1e-30)) / len(rows))
     left, sizes, _ = np.linalg.svd(cross, full_matrices=False) if cross.size else (np.zeros((width, 0)), np.zeros(0), 0)
     rank = int(np.sum(sizes > 1e-6 * sizes[0])) if len(sizes) and sizes[0] > 0 else 0
-    if random is None:
-        matrix = (kept * deviations) @ left[:, :rank] @ left[:, :rank].T @ (kept / deviations).T
-    else:
-        matrix = projection(whitening(rows), random_directions(random, 1, len(centre), rank)[0])
+    matrix = (kept * deviations) @ left[:, :rank] @ left[:, :rank].T @ (kept / deviations).T
     return Eraser(matrix, centre, 2 * np.abs(rows - rows @ matrix.T).max(axis=0), rank, width)

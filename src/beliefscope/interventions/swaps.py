@@ -2,8 +2,8 @@
 
 A swap has a recipient and a donor, two episodes at the same step t with the same observation o_t. They are of different
 belief, and of different later decisions wherever such a donor is found. The decision of an episode is its last action,
-of a T-Maze the turn, where at least half of the episodes end before the horizon. Elsewhere it is the action at the first
-later step at which recipient and donor, each left alone, see the same and act differently.
+of a T-Maze the turn, where at least half of the episodes end before the horizon. Elsewhere it is the action at the
+first later step at which recipient and donor, each left alone, see the same and act differently.
 
     follow    share of swaps after which the decision is the donor's; keep: the recipient's own
     to_donor  distance of the Q-values, along what the recipient saw and did when left alone, to those that the donor's
@@ -39,6 +39,7 @@ class Swap:
 
     kind: str  # whole, belief, complement, random, shuffled; steering
     rank: int | None = None
+    directions: int | None = None  # the rank, or fewer where fewer directions hold all that the decoder reads
     dose: float | None = None
     follow: Score | None
     keep: Score | None
@@ -101,15 +102,11 @@ def prepare(
     played = play_moments(key_play, agent, pomdp, filter, num_episodes=num_episodes)
     rows, draw = played.moments, generator(key_draw)
     fitting, groups = rows.rows(np.flatnonzero(rows.episode < num_episodes // 2)), int(rows.group.max()) + 1
-    decoder, shuffled = (
-        fit_belief_decoder(each, fitting.memory.astype(np.float64), fitting.belief, fitting.group, fitting.episode,
-                           groups=groups, shuffled=name == "shuffled")  # fmt: skip
-        for name, each in (("belief", key_fit), ("shuffled", key_shuffled))
-    )
+    given = (fitting.memory.astype(np.float64), fitting.belief, fitting.group, fitting.episode)
+    decoder = fit_belief_decoder(key_fit, *given, groups=groups)
+    shuffled = fit_belief_decoder(key_shuffled, *given, groups=groups, shuffled=True)
     swapped = rows.rows(np.flatnonzero(rows.episode >= num_episodes // 2))
-    different, equal = (
-        _trial(draw, agent, pomdp, played, swapped, num_swaps, equal=equal) for equal in (False, True)
-    )
+    different, equal = (_trial(draw, agent, pomdp, played, swapped, num_swaps, equal=equal) for equal in (False, True))
     return Prepared(decoder, shuffled, different, equal, draw)
 
 
@@ -199,7 +196,8 @@ def _distance(one: Continued, other: Continued, compared: Bool[np.ndarray, "n la
 def interchanged(prepared: Prepared, *, ranks: tuple[int, ...] = RANKS) -> tuple[Swap, ...]:
     """Whole memories, and by rank their components in and outside the belief subspace, and in the two controls.
 
-    A rank that reaches the memory's width is left out: its subspace is all of the memory.
+    A rank that reaches the memory's width is left out: its subspace is all of the memory. Where fewer directions hold
+    all that the decoder reads, these are swapped, and as many of the controls.
     """
     trial, decoder = prepared.different, prepared.decoder
     if trial is None:
@@ -208,22 +206,24 @@ def interchanged(prepared: Prepared, *, ranks: tuple[int, ...] = RANKS) -> tuple
     own, change = trial.recipient.memory, trial.donor.memory - trial.recipient.memory
     width = own.shape[1]
     for rank in (rank for rank in ranks if rank < width):
-        random = random_directions(prepared.draw, len(own), width, rank)
+        count = min(rank, decoder.rank)
+        random = random_directions(prepared.draw, len(own), width, count)
         into, back = decoder.white
         moved = np.einsum("nwk,nvk,nv->nw", random, random, change @ into.T, optimize=True) @ back.T
         by_chance = trial.replaced(own + moved)
-        belief = change @ projection(decoder.white, decoder.directions[:, :rank]).T
-        other = change @ projection(prepared.shuffled.white, prepared.shuffled.directions[:, :rank]).T
+        belief = change @ projection(decoder.white, decoder.directions[:, :count]).T
+        other = change @ projection(prepared.shuffled.white, prepared.shuffled.directions[:, :count]).T
         found = trial.replaced(own + belief)
         gain = (trial.decision(found) == trial.others).astype(float) - (trial.decision(by_chance) == trial.others)
         at = trial.deciding
         # At each of the ranks the agent has a chance to pass for one that uses the belief.
         above = ratio_of_sums(gain[at], None, trial.recipient.episode[at], level=1 - 0.05 / len(ranks))
+        at_rank = {"rank": rank, "directions": count}
         swaps += [
-            scored(trial, found, kind="belief", rank=rank, above_random=above),
-            scored(trial, trial.replaced(own + (change - belief)), kind="complement", rank=rank),
-            scored(trial, by_chance, kind="random", rank=rank),
-            scored(trial, trial.replaced(own + other), kind="shuffled", rank=rank),
+            scored(trial, found, kind="belief", **at_rank, above_random=above),
+            scored(trial, trial.replaced(own + (change - belief)), kind="complement", **at_rank),
+            scored(trial, by_chance, kind="random", **at_rank),
+            scored(trial, trial.replaced(own + other), kind="shuffled", **at_rank),
         ]
     return tuple(swaps)
 
@@ -254,7 +254,4 @@ def steered(prepared: Prepared, *, doses: tuple[float, ...] = DOSES) -> tuple[Sw
         return ()
     own = trial.recipient.memory
     change = decoder.steering(own.astype(np.float64), trial.recipient.group, trial.donor.belief)
-    return tuple(
-        scored(trial, trial.replaced(own + dose * change), kind="steering", dose=dose) for dose in doses
-    )
-
+    return tuple(scored(trial, trial.replaced(own + dose * change), kind="steering", dose=dose) for dose in doses)

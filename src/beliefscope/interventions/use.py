@@ -172,41 +172,35 @@ def _check_number(name: str, number: int, least: int) -> None:
 
 
 def _read(use: Use) -> list[str]:
+    knows = f"{use.available:.2f} bits that the belief knows about the state beyond the step and the observation"
     if use.readable is None:
-        return [
-            f"Beyond the step and the observation the belief knows {use.available:.2f} bits about the state: too few to "
-            "read."
-        ]
-    return [
-        f"A linear decoder reads {_percent(use.readable)} of the {use.available:.2f} bits that the belief knows about the "
-        "state beyond the step and the observation."
-    ]
+        return [f"The {knows} are too few to read."]
+    return [f"A linear decoder reads {_percent(use.readable)} of the {knows}."]
 
 
 def _swapped(use: Use) -> list[str]:
     whole = use.swap("whole")
     if whole is None:
-        return ["No two episodes with the same observation at the same step had different beliefs: nothing was swapped."]
+        return ["No two episodes that saw the same at the same step had different beliefs: nothing was swapped."]
     if whole.follow is None:
         return ["No two of these episodes, left alone, decide differently: there is no decision to follow."]
-    lines = [f"With the donor's whole memory {_percent(whole.follow)} of {whole.num_deciding} swaps decide as the donor."]
+    follows = _percent(whole.follow)
+    lines = [f"With the donor's whole memory {follows} of {whole.num_deciding} swaps decide as the donor."]
     for swap in (swap for swap in use.swaps if swap.kind == "belief"):
-        names = ("complement", "random", "shuffled")
-        others = {kind: use.swap(kind, swap.rank) for kind in names}
-        told = ", ".join(f"{kind} {_percent(other.follow)}" for kind, other in others.items() if other and other.follow)
-        lines.append(f"With {swap.rank} direction{'s' * (swap.rank != 1)} of the belief {_percent(swap.follow)} ({told}).")
+        others = {kind: use.swap(kind, swap.rank) for kind in ("complement", "random", "shuffled")}
+        told = ", ".join(f"{kind} {_percent(other.follow)}" for kind, other in others.items() if other)
+        few = f"{swap.rank} direction{'s' * (swap.rank != 1)}"
+        lines.append(f"With {few} of the belief {_percent(swap.follow)} ({told}).")
     return lines
 
 
 def _rest(use: Use) -> list[str]:
     lines = []
     if use.equal is None:
-        lines.append("No two episodes with the same observation at the same step had equal beliefs.")
+        lines.append("No two episodes that saw the same at the same step had equal beliefs.")
     elif use.equal.changed is not None:
-        lines.append(
-            f"A swap between episodes of equal belief changes {_percent(use.equal.changed)} of the decisions: that is what "
-            "the memory holds beyond the belief."
-        )
+        changes = f"A swap between episodes of equal belief changes {_percent(use.equal.changed)} of the decisions"
+        lines.append(f"{changes}: that is what the memory holds beyond the belief.")
     if use.steering and use.steering[0].follow is not None:
         told = ", ".join(f"{swap.dose:g}: {swap.follow.value:.0%}" for swap in use.steering if swap.follow)
         lines.append(f"Steered to the donor's belief, by dose, so many decide as the donor: {told}.")
