@@ -26,10 +26,15 @@ class CoinMaze(TMaze):
         return jnp.where(jax.random.bernoulli(key) & (seen < 2), seen + SEES_COIN, seen)
 
     def likelihood(self, observation, action=None):
-        return super().likelihood(jnp.where(observation >= SEES_COIN, observation - SEES_COIN, observation), action)
+        seen = jnp.asarray(observation)
+        return super().likelihood(jnp.where(seen >= SEES_COIN, seen - SEES_COIN, seen), action)
 
     def encode_observation(self, observation):
         return jax.nn.one_hot(observation, self.observation_size)
+
+
+def coin_maze(length: int) -> CoinMaze:
+    return CoinMaze(length)  # pyright: ignore[reportCallIssue]: it has the __init__ of a T-Maze
 
 
 class Kept(NamedTuple):

@@ -1,9 +1,11 @@
 """Agents whose circuits are known: interventions must say of each what it was built to do."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
-from interventions.agents import CoinMaze, HandBuilt
+from interventions.agents import HandBuilt, coin_maze
 
 from beliefscope.belief import filter_of_paper
 from beliefscope.interventions import FlatAgent, erase, intervene, memory_parts
@@ -11,7 +13,7 @@ from beliefscope.interventions.swaps import prepare, swapped_at_equal_belief
 from beliefscope.pomdp import TMaze
 
 L = 6
-EPISODES = {"num_episodes": 200, "num_swaps": 100}
+EPISODES: Any = {"num_episodes": 200, "num_swaps": 100}
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,7 @@ def uses():
 @pytest.fixture(scope="module")
 def ignores():
     """Remembers the side in plain sight, and turns by a coin that the belief does not know."""
-    return intervene(jax.random.key(1), HandBuilt(of_coin=1.0), CoinMaze(L), **EPISODES)
+    return intervene(jax.random.key(1), HandBuilt(of_coin=1.0), coin_maze(L), **EPISODES)
 
 
 def test_an_agent_that_uses_the_belief_turns_as_the_donor_of_its_belief_subspace(uses):
@@ -72,25 +74,27 @@ def test_swaps_at_equal_belief_change_nothing_where_the_memory_is_a_function_of_
 
 
 def test_swaps_at_equal_belief_show_what_else_the_agent_acts_on():
-    maze, agent = CoinMaze(L), FlatAgent(HandBuilt(of_coin=1.0))
-    prepared = prepare(jax.random.key(1), agent, maze, filter_of_paper(maze), **EPISODES)
+    maze, agent = coin_maze(L), FlatAgent(HandBuilt(of_coin=1.0))
+    prepared: Any = prepare(jax.random.key(1), agent, maze, filter_of_paper(maze), **EPISODES)
     coins = [
         each.memory[:, memory_parts(agent.agent)[".coin"]].ravel()
         for each in (prepared.equal.recipient, prepared.equal.donor)
     ]
-    found = swapped_at_equal_belief(prepared)
+    found: Any = swapped_at_equal_belief(prepared)
     assert found.changed.value == pytest.approx(np.mean(coins[0] != coins[1]))
     assert found.changed.low > 0.1
 
 
 def test_a_belief_that_is_not_remembered_is_not_readable():
-    forgets = intervene(jax.random.key(2), HandBuilt(of_coin=1.0, keeps_side=0.0), CoinMaze(L), erase=False, **EPISODES)
+    forgets: Any = intervene(
+        jax.random.key(2), HandBuilt(of_coin=1.0, keeps_side=0.0), coin_maze(L), erase=False, **EPISODES
+    )
     assert forgets.verdict == "not readable"
     assert forgets.readable.high < 0.1
 
 
 def losses(agent, memory=None) -> dict[str, float]:
-    found = erase(jax.random.key(3), agent, TMaze(L), memory=memory, num_episodes=200)
+    found: Any = erase(jax.random.key(3), agent, TMaze(L), memory=memory, num_episodes=200)
     return {each.part: each.loss.value for each in found}
 
 

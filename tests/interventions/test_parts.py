@@ -1,5 +1,7 @@
 """The pieces of an intervention against closed forms: projections, erasers, steering, intervals, continued episodes."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -159,18 +161,18 @@ def synthetic(draw, number=3000):
 
 def test_a_decoder_finds_the_directions_of_a_belief_that_is_a_softmax_of_the_memory():
     memory, belief, group, episode = synthetic(np.random.default_rng(4))
-    decoder = fit_belief_decoder(jax.random.key(0), memory, belief, group, episode, groups=2)
+    decoder: Any = fit_belief_decoder(jax.random.key(0), memory, belief, group, episode, groups=2)
     assert decoder.share.low > 0.9
     # In z, which here is x but for its scale and a rotation, both directions are of the first two numbers.
     within = decoder.white.into.T @ decoder.directions[:, :2]
     assert np.sum(within[:2] ** 2) / np.sum(within**2) > 0.99
-    shuffled = fit_belief_decoder(jax.random.key(0), memory, belief, group, episode, groups=2, shuffled=True)
+    shuffled: Any = fit_belief_decoder(jax.random.key(0), memory, belief, group, episode, groups=2, shuffled=True)
     assert shuffled.share.value < 0.02
 
 
 def test_steering_makes_the_decoded_belief_the_chosen_one():
     memory, belief, group, episode = synthetic(np.random.default_rng(5))
-    decoder = fit_belief_decoder(jax.random.key(0), memory, belief, group, episode, groups=2)
+    decoder: Any = fit_belief_decoder(jax.random.key(0), memory, belief, group, episode, groups=2)
     chosen = belief[::-1]
     moved = memory + decoder.steering(memory, group, chosen)
     decoded = softmax(decoder.answers(moved, group) + decoder.baseline[group], axis=1)
@@ -187,8 +189,8 @@ def test_shuffled_rows_stay_in_their_groups():
 
 def test_intervals_resample_episodes():
     rows = np.repeat([0.0, 1.0], 200)
-    many = ratio_of_sums(rows, None, np.arange(400))
-    few = ratio_of_sums(rows, None, np.repeat(np.arange(4), 100))
+    many: Any = ratio_of_sums(rows, None, np.arange(400))
+    few: Any = ratio_of_sums(rows, None, np.repeat(np.arange(4), 100))
     assert many.value == few.value == 0.5
     # √(¼ / 400) = 0.025 a deviation, and √(¼ / 4) = ¼.
     assert many.high - many.low == pytest.approx(4 * 0.025, rel=0.15)

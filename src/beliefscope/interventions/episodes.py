@@ -111,11 +111,12 @@ def _kept(
 
     def body(carry):
         t, now, record = carry
-        now, seen = jax.vmap(step, in_axes=(0, 0, 0, 0, None))(*now, keys_filter, t)
+        now, seen = steps(*now, keys_filter, t)
         return t + 1, now, jax.tree.map(lambda old, new: _where(times == t, new[:, None], old), record, seen)
 
+    steps = jax.vmap(step, in_axes=(0, 0, 0, 0, None))
     now = jax.vmap(start)(keys, keys_filter)
-    _, seen = jax.vmap(step, in_axes=(0, 0, 0, 0, None))(*now, keys_filter, jnp.asarray(0))
+    _, seen = steps(*now, keys_filter, jnp.asarray(0))
     record = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, None], times.shape[1], axis=1), seen)
     return lax.while_loop(lambda carry: carry[0] <= jnp.max(times), body, (jnp.asarray(0), now, record))[2]
 

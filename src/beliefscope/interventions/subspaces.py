@@ -148,7 +148,7 @@ def _fit(seen: Float[Array, "n w"], belief: Float[Array, "n d"], baseline: Float
         weights, state = carry
         value, gradient = value_and_gradient(weights, state=state)
         updates, state = solver.update(gradient, state, weights, value=value, grad=gradient, value_fn=loss)
-        return (optax.apply_updates(weights, updates), state), None
+        return (weights + updates, state), None
 
     start = 0 * seen[:1].T * belief[:1]
     return lax.scan(step, (start, solver.init(start)), length=_STEPS)[0][0] * scale
