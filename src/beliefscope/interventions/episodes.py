@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
-from beliefscope.agent.evaluate import EpsilonGreedy
+from beliefscope.agent.network import EpsilonGreedy
 from beliefscope.belief import Filter
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key, generator

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int, PRNGKeyArray
 
-from beliefscope.agent.interface import RecurrentAgent
+from beliefscope.agent.network import RecurrentAgent
 from beliefscope.belief import Filter
 from beliefscope.errors import nearest, require
 from beliefscope.fast_keys import generator

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
-from beliefscope.agent.interface import RecurrentAgent
+from beliefscope.agent.network import RecurrentAgent
 from beliefscope.errors import require
 
 
@@ -41,7 +41,7 @@ class FlatAgent(eqx.Module):
             isinstance(self.agent, RecurrentAgent) and not isinstance(self.agent, type),
             rule="interventions need an agent with init_memory, step and memory_vector, written in JAX",
             received=type(self.agent).__name__,
-            advice="see beliefscope.agent.interface.RecurrentAgent",
+            advice="see beliefscope.agent.network.RecurrentAgent",
         )
         leaves = jax.tree.leaves(jax.eval_shape(self.agent.init_memory))
         require(

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 from jaxtyping import PRNGKeyArray
 
-from beliefscope.agent.interface import RecurrentAgent
+from beliefscope.agent.network import RecurrentAgent
 from beliefscope.belief import Filter, filter_of_paper
 from beliefscope.errors import is_whole, require
 from beliefscope.interventions.erasure import Erasure, erased

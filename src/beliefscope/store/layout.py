@@ -14,6 +14,7 @@ DIR/runs/<id>/failed.json               exists if a parameter or the loss became
 DIR/runs/<id>/trained.json              exists if the last episode is done
 DIR/runs/<id>/measure/<measurement>.json
 DIR/runs/<id>/traces/<episode>.npz
+DIR/runs/<id>/interventions/<episode>.json
 DIR/runs/<id>/failures/<piece>.json     why a piece could not be done
 
 Put aside are files that are damaged, and whatever else stands in the place of a file or a folder of ours. A pipe, a
@@ -133,6 +134,9 @@ class RunFiles(NamedTuple):
     def trace(self, episode: int) -> Path:
         return self.folder / "traces" / f"{episode}.npz"
 
+    def interventions(self, episode: int) -> Path:
+        return self.folder / "interventions" / f"{episode}.json"
+
     def failure(self, piece: str) -> Path:
         return self.failures / f"{piece}.json"
 
@@ -205,7 +209,8 @@ def _files(study: StudyFiles) -> Iterator[Path]:
 
 
 def _folders_of_run(run: RunFiles) -> tuple[Path, ...]:
-    return (run.params, run.failures, run.measurement("").parent, run.trace(0).parent)
+    made = (run.measurement(""), run.trace(0), run.interventions(0))
+    return (run.params, run.failures, *(file.parent for file in made))
 
 
 def _inside(folder: Path) -> list[Path]:
