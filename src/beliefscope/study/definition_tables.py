@@ -1,4 +1,4 @@
-"""The tables of a study's file, `[[environments]]`, `[training]`, `[measurement]`, `[interventions]`, and what a scale adds.
+"""The tables of a study's file (environments, training, measurement, interventions), and what a scale fills in.
 
 Every table is checked: it has only known keys, each with a value of its kind. A kind is `bool`, `int`, `float`, `str`,
 `dict`, a list of one of them, or a union such as `str | list[int]`. A whole number has at most 64 bits. Where a number
