@@ -41,7 +41,7 @@ class Erasure:
     random_loss: Score | None  # None where the rank reaches the width: there is no other subspace
     readable: Score | None  # the share of the belief's bits beyond t and o_t that a linear decoder reads: whole memory
     left: Score | None  # the same of the memory after erasure, on the histories of the erased agent
-    random_left: Score | None
+    random_left: Score | None  # of the first of the random sets
 
     @property
     def everything(self) -> bool:
@@ -99,7 +99,7 @@ def erased(
                 random_loss=_loss(before, by_chance, pomdp),
                 readable=readable,
                 left=_share(after),
-                random_left=_mean([_share(each) for each in by_chance]),
+                random_left=_share(by_chance[0]) if by_chance else None,
             )
         )
     return tuple(found)
@@ -141,12 +141,3 @@ def _share(played: Played) -> Score | None:
     rows = played.moments
     fitted = (rows.memory.astype(np.float64), rows.belief, rows.group, rows.episode)
     return fit_belief_decoder(jax.random.key(0), *fitted, groups=int(rows.group.max()) + 1).share
-
-
-def _mean(scores: list[Score | None]) -> Score | None:
-    """Of several random subspaces: the mean, and the outermost ends of the intervals."""
-    known = [score for score in scores if score is not None]
-    if not known:
-        return None
-    values, lows, highs = zip(*known, strict=True)
-    return Score(float(np.mean(values)), min(lows), max(highs))

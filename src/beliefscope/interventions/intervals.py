@@ -1,9 +1,10 @@
 """Means with intervals, where several rows come from one episode: episodes are resampled, not rows."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Int, Shaped
+from jaxtyping import Float, Int, Shaped
 
 RESAMPLES = 1000
 
@@ -32,12 +33,16 @@ def ratio_of_sums(
         return None
     number, at = np.unique(episode, return_inverse=True)
     sums = np.stack([np.bincount(at, weights=each, minlength=len(number)) for each in (above, below)])
-    # Always the same resamples: the same rows give the same interval.
-    draw, count = np.random.default_rng(len(number)), len(number)
-    counts = draw.multinomial(count, np.full(count, 1 / count), RESAMPLES)
-    tops, bottoms = sums @ counts.T
+    tops, bottoms = sums @ _resamples(len(number))
     drawn = tops[bottoms != 0] / bottoms[bottoms != 0]
     value = float(above.sum() / below.sum())
     tail = 50 * (1 - level)
     low, high = np.percentile(drawn, [tail, 100 - tail])
     return Score(value, min(value, float(low)), max(value, float(high)))
+
+
+@lru_cache(maxsize=8)
+def _resamples(number: int) -> Float[np.ndarray, "number resamples"]:
+    """How often each episode is in each resample: always the same, so that the same rows give the same interval."""
+    draw = np.random.default_rng(number)
+    return draw.multinomial(number, np.full(number, 1 / number), RESAMPLES).T.astype(np.float64)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import lax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
 from scipy.special import entr, log_softmax
 
 from beliefscope.fast_keys import generator
@@ -26,7 +26,8 @@ FAINTEST = 1e-4  # of the largest variance: 1 % of its deviation
 LEAST_BITS = 0.05  # where the belief knows less than this beyond t and o_t, no share of it is given
 _NUMERICAL = 1e-9  # of the largest variance: below it, single precision leaves nothing but rounding
 _STRENGTHS = 10.0 ** np.arange(-2, 4)  # rows of the overall mean that are added to those of each group
-RIDGE, _STEPS = 0.01, 40
+RIDGE, _STEPS = 0.01, 20
+_ROWS_AT_ONCE = 1024
 SURE = 0.95  # how much of a chosen belief is steered to; the rest is the mean belief of the group
 
 
@@ -115,10 +116,13 @@ def fit_belief_decoder(
     seen = (memory - means[group]) @ white.into.T
     baseline = _baseline(belief, group, groups, train, choose)
     with jax.default_matmul_precision("float32"):
-        arrays = (jnp.asarray(each[train], jnp.float32) for each in (seen, belief, baseline[group]))
-        weights = np.asarray(_fit(*arrays), np.float64)
+        # Rows of zeros add nothing to the loss, and one compiled program fits many numbers of rows.
+        extra = ((0, -len(train) % _ROWS_AT_ONCE), (0, 0))
+        rows = (np.pad(each[train], extra) for each in (seen, belief, baseline[group]))
+        weights = np.asarray(_fit(*(jnp.asarray(each, jnp.float32) for each in rows), len(train)), np.float64)
     mean = belief[train].mean(axis=0)
-    left, _, _ = np.linalg.svd((weights - (weights @ mean)[:, None]) * np.sqrt(mean), full_matrices=False)
+    weighed = (weights - (weights @ mean)[:, None]) * np.sqrt(mean)
+    left = np.linalg.eigh(weighed @ weighed.T)[1][:, ::-1]  # its left singular vectors, the greatest first
     rank = _rank(seen[choose], belief[choose], baseline[group[choose]], weights, left)
     nats = _cross_entropy(belief[judge], seen[judge] @ weights + baseline[group[judge]])
     nothing = _cross_entropy(belief[judge], baseline[group[judge]])
@@ -129,17 +133,21 @@ def fit_belief_decoder(
 
 
 @jax.jit
-def _fit(seen: Float[Array, "n w"], belief: Float[Array, "n d"], baseline: Float[Array, "n d"]) -> Float[Array, "w d"]:
-    """W of the softmax regression with a ridge, at the minimum.
+def _fit(
+    seen: Float[Array, "n w"], belief: Float[Array, "n d"], baseline: Float[Array, "n d"], number: Int[ArrayLike, ""]
+) -> Float[Array, "w d"]:
+    """W of the softmax regression with a ridge, at the minimum; the rows after the first `number` are zeros.
 
     Weights that start at 0 and are only pulled by rows stay in the span of the rows. Adam does not keep them there: its
     directions read the belief as well, but a swap along them is not followed.
     """
-    scale = 1 / jnp.sqrt(jnp.maximum(jnp.mean(belief, axis=0), 1e-4))  # rare states learn as fast as frequent ones
+    scale = 1 / jnp.sqrt(
+        jnp.maximum(jnp.sum(belief, axis=0) / number, 1e-4)
+    )  # rare states learn as fast as frequent ones
 
     def loss(weights: Float[Array, "w d"]) -> Float[Array, ""]:
         nats = optax.softmax_cross_entropy(seen @ (weights * scale) + baseline, belief)
-        return jnp.mean(nats) + RIDGE / 2 * jnp.sum(weights**2)
+        return jnp.sum(nats) / number + RIDGE / 2 * jnp.sum(weights**2)
 
     solver = optax.lbfgs(memory_size=10)
     value_and_gradient = optax.value_and_grad_from_state(loss)

@@ -75,6 +75,7 @@ class Trial(NamedTuple):
     deciding: Bool[np.ndarray, " n"]
     alone: Continued  # the recipient's episode as it was
     whole: Continued  # with the donor's whole memory
+    apart: Float[np.ndarray, " n"]  # the distance between the Q-values of these two
 
     def replaced(self, memory: Float[np.ndarray, "n w"]) -> Continued:
         return continue_episodes(self.agent, self.pomdp, self.played, self.recipient, memory)
@@ -130,7 +131,8 @@ def _trial(
     recipient, donor = moments.rows(first[chosen]), moments.rows(second[chosen])
     alone, whole = (continue_episodes(agent, pomdp, played, recipient, each.memory) for each in (recipient, donor))
     found = (None if place is None else place[chosen], own[chosen], others[chosen], deciding[chosen])
-    return Trial(agent, pomdp, played, recipient, donor, *found, alone, whole)
+    apart = _distance(whole, alone, alone.compared)
+    return Trial(agent, pomdp, played, recipient, donor, *found, alone, whole, apart)
 
 
 def _candidates(draw: np.random.Generator, moments: Moments, number: int, *, equal: bool):
@@ -172,7 +174,7 @@ def _decisions(played: Played, moments: Moments, first: Int[np.ndarray, " n"], s
 def scored(trial: Trial, found: Continued, **named) -> Swap:
     """The scores of one replacement."""
     decision, episode, at = trial.decision(found), trial.recipient.episode, trial.deciding
-    apart = _distance(trial.whole, trial.alone, trial.alone.compared)
+    apart = trial.apart
     away = {
         name: ratio_of_sums(_distance(found, other, trial.alone.compared), apart, episode)
         for name, other in (("to_donor", trial.whole), ("to_own", trial.alone))
@@ -234,14 +236,13 @@ def swapped_at_equal_belief(prepared: Prepared) -> EqualSwap | None:
     if trial is None:
         return None
     episode = trial.recipient.episode
-    far = None if other is None else float(_distance(other.whole, other.alone, other.alone.compared).mean())
-    moved = _distance(trial.whole, trial.alone, trial.alone.compared)
+    far = None if other is None else float(other.apart.mean())
     changed = trial.whole.decision() != trial.alone.decision()
     if trial.place is not None:
         changed = (trial.whole.actions != trial.alone.actions).any(axis=1)
     return EqualSwap(
         changed=ratio_of_sums(changed, None, episode),
-        values=ratio_of_sums(moved, np.full(len(moved), far), episode) if far else None,
+        values=ratio_of_sums(trial.apart, np.full(len(episode), far), episode) if far else None,
         loss=ratio_of_sums(trial.alone.returns - trial.whole.returns, None, episode),
         num_swaps=len(episode),
     )
