@@ -12,10 +12,12 @@ from scipy.special import softmax
 from beliefscope.agent import GRU, LSTM, QNetwork
 from beliefscope.belief import ExactFilter, ParticleFilter
 from beliefscope.interventions import FlatAgent, erase, fit_belief_decoder, fit_eraser, interchange, memory_parts
-from beliefscope.interventions.episodes import continue_episodes, play_moments
+from beliefscope.interventions.episodes import Continued, Moments, Played, continue_episodes, play_moments
 from beliefscope.interventions.intervals import ratio_of_sums
 from beliefscope.interventions.subspaces import projection, random_directions, shuffled_within, whitening
+from beliefscope.interventions.swaps import Trial, _decisions
 from beliefscope.pomdp import MountainHike, TMaze
+from beliefscope.pomdp.rollout import Trajectory
 
 MAZE = TMaze(4, 0.3)
 
@@ -219,3 +221,25 @@ def test_a_belief_of_particles_is_refused():
     particles = ParticleFilter(hike, num_particles=10)
     with pytest.raises(ValueError, match="interventions need beliefs that are rows of probabilities"):
         interchange(jax.random.key(0), agent, hike, particles, num_episodes=100)
+
+
+def test_where_no_episode_ends_the_decision_is_the_first_later_action_that_differs_at_the_same_observation():
+    lengths = np.array([6, 6, 6])
+    actions = np.array([[0, 0, 1, 0, 2, 3], [0, 0, 0, 0, 1, 3], [0, 0, 1, 0, 2, 3]])
+    observations = np.array([[5, 5, 5, 5, 5, 5, 5], [5, 5, 6, 5, 5, 5, 5], [5, 5, 5, 5, 5, 5, 5]])
+    blank = np.zeros((3, 6), np.float32)
+    never = np.zeros(3, bool)
+    trajectory = Trajectory(observations, *map(jnp.asarray, (observations, actions, blank, never, lengths)))
+    zeros = np.zeros(3, int)
+    moments = Moments(np.arange(3), np.full(3, 1), zeros, np.zeros((3, 1)), np.ones((3, 1)), None)  # pyright: ignore
+    first, second = np.array([0, 0]), np.array([1, 2])
+    place, own, others, deciding = _decisions(Played(trajectory, moments), moments, first, second)
+    # At step 2 they act differently but see different things; at step 4, two after t + 1, they see the same.
+    assert place is not None
+    assert (place[0], own[0], others[0]) == (2, 2, 1)
+    assert deciding.tolist() == [True, False]
+    after = Continued(
+        np.array([[0, 0, 1, 3], [1, 0, 2, 3]]), never[:2], np.zeros(2), np.zeros((2, 4, 4)), np.ones((2, 4), bool)
+    )
+    trial = Trial(*[None] * 5, place, own, others, deciding, *[None] * 3)  # pyright: ignore
+    assert trial.decision(after)[0] == others[0], "at that step the continued episode acts as the donor"

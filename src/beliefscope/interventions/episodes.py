@@ -5,7 +5,8 @@ been chosen by then, so that the new memory acts from step t + 1 on. The episode
 state, and with the random numbers, that it would have had.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -114,7 +115,7 @@ def _kept(
         now, seen = steps(*now, keys_filter, t)
         return t + 1, now, jax.tree.map(lambda old, new: _where(times == t, new[:, None], old), record, seen)
 
-    steps = jax.vmap(step, in_axes=(0, 0, 0, 0, None))
+    steps: Callable[..., Any] = jax.vmap(step, in_axes=(0, 0, 0, 0, None))
     now = jax.vmap(start)(keys, keys_filter)
     _, seen = steps(*now, keys_filter, jnp.asarray(0))
     record = jax.tree.map(lambda leaf: jnp.repeat(leaf[:, None], times.shape[1], axis=1), seen)
