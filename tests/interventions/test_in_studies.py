@@ -1,5 +1,6 @@
 """Interventions as pieces of a study: asked for in TOML, stored as sealed records, shown in the report."""
 
+import csv
 import json
 import re
 
@@ -119,6 +120,13 @@ def test_the_report_has_a_section_with_a_picture_for_the_environment_and_its_num
     for title in ("Follow rate after a swap", "Dose-response of steering"):
         assert f"<h3>{title}, T-Maze, L = 3</h3>" in text
     assert "readable and used: 2" in text
+    rows = list(csv.DictReader((stored.path / "interventions.csv").read_text("utf-8").splitlines()))
+    swapped = [row for row in rows if (row["kind"], row["rank"], row["score"]) == ("random", "8", "follow")]
+    assert [(row["episode"], row["value"], row["low"], row["high"]) for row in swapped] == [
+        ("20", "0.02", "-0.08", "0.12")
+    ] * 4
+    assert {row["value"] for row in rows if row["kind"] == "erased side" and row["score"] == "random_loss"} == {"0.1"}
+    assert (stored.path / "figures" / "use-t-maze-l-3.png").stat().st_size > 10_000
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     drawn = {chart["id"]: chart for chart in json.loads(data)["charts"]}
     belief = next(trace for trace in drawn["use-0"]["traces"] if trace["line"]["dash"] == "solid" and trace["y"])

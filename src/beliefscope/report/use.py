@@ -4,6 +4,8 @@ A follow rate is the share of swaps after which the decision is the donor's (doc
 over seeds; bars go from the least seed to the greatest.
 """
 
+import csv
+import io
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -21,6 +23,10 @@ WHOLE = "whole"
 _DASHES = {"belief": "solid", "complement": "dash", "random": "dot"}
 _NOTE = "solid: in the belief subspace, and with the whole memory; dashed: outside it; dotted: in random subspaces"
 _STEERED = "0 leaves the memory alone, 1 makes the decoded belief the donor's"
+
+_SWAP_SCORES = ("follow", "keep", "to_donor", "to_own", "loss")
+_COLUMNS = ("environment", "cell", "seed", "run", "episode", "verdict", "kind", "rank", "dose", "score", "value")
+_COLUMNS += ("low", "high")
 
 Value = Callable[[Record], float | None]
 
@@ -77,6 +83,32 @@ def use_rows(results: Results) -> list[UseRow]:
                 )
             )
     return rows
+
+
+def interventions_csv(results: Results) -> str:
+    """A row for each number: of which run and checkpoint, what was done, and the score with its 95 % interval."""
+    rows: list[tuple[Any, ...]] = []
+    for run, record in results.interventions:
+        about = (run.environment, run.cell, run.seed, run.id, record["episode"])
+        found = [("decoder", None, None, "readable", record["readable"])]
+        for swap in (*record["swaps"], *record["steering"]):
+            found += [(swap["kind"], swap["rank"], swap["dose"], score, swap[score]) for score in _SWAP_SCORES]
+        found += [("equal belief", None, None, score, value) for score, value in _scores(record["equal"] or {})]
+        for erasure in record["erasures"]:
+            kind = f"erased {erasure['part']}"
+            found += [(kind, erasure["rank"], None, score, value) for score, value in _scores(erasure)]
+        known = ((*each[:4], *(f"{number:.6g}" for number in each[4])) for each in found if each[4] is not None)
+        rows += [(*about, record["verdict"], *each) for each in known]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _scores(found: Record) -> Iterable[tuple[str, list[float] | None]]:
+    """What has an interval."""
+    return ((name, value) for name, value in found.items() if isinstance(value, list))
 
 
 def _follow(results: Results, environment: str) -> Chart:

@@ -1,8 +1,9 @@
-"""From the folders of studies to their report: `report.html`, `correlations.csv` and `figures/`."""
+"""From the folders of studies to their report: `report.html`, two tables (.csv) and `figures/`."""
 
 from pathlib import Path
 
 from beliefscope.report.page import page
+from beliefscope.report.use import interventions_csv
 from beliefscope.report.viewer import StoredTrace
 from beliefscope.results import Results, read_results
 from beliefscope.results.correlations import correlations_csv
@@ -27,6 +28,8 @@ def write_results(results: Results, out: Path) -> Path:
     files, traces = StudyFiles(out), stored_traces(results)
     figures = write_figures(results, files.figures)
     write_atomic(files.correlations, correlations_csv(results.correlations).encode())
+    if results.interventions:
+        write_atomic(files.interventions, interventions_csv(results).encode())
     write_atomic(files.report, page(results, traces=traces, figures=figures).encode())
     return files.report
 

@@ -4,7 +4,7 @@ DIR/study.json                          which runs and pieces there are
 DIR/manifest.json                       with what, where and when they were made
 DIR/locks/<piece>                       held while a piece is worked on
 DIR/quarantine/<piece>.<number>/        what was found damaged
-DIR/report.html, correlations.csv, figures/
+DIR/report.html, correlations.csv, interventions.csv, figures/
 DIR/runs/<id>/spec.json                 what is trained
 DIR/runs/<id>/pomdp.pomdp               the POMDP, where it consists of tables
 DIR/runs/<id>/metrics.jsonl             one line per evaluation
@@ -50,6 +50,10 @@ class StudyFiles(NamedTuple):
     @property
     def correlations(self) -> Path:
         return self.folder / "correlations.csv"
+
+    @property
+    def interventions(self) -> Path:
+        return self.folder / "interventions.csv"
 
     @property
     def figures(self) -> Path:
