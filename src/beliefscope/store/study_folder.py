@@ -14,15 +14,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from beliefscope.errors import require
 from beliefscope.store.files import (
     Busy,
     Damaged,
     Record,
     clear_unfinished,
-    load_arrays,
     lock,
     read_bytes,
     read_lines,
@@ -40,8 +37,9 @@ from beliefscope.store.schema import (
     SharesRecord,
     StudyRecord,
     Trained,
-    check_trace,
     checked,
+    read_interventions,
+    read_trace,
 )
 
 if TYPE_CHECKING:
@@ -221,6 +219,8 @@ class StudyFolder:
         result = piece.result(self.path)
         if piece.kind == "trace":
             read_trace(result)
+        elif piece.kind == "intervene" and piece.episode is not None:
+            read_interventions(result, piece.run, piece.episode)
         elif piece.measurement is not None:
             read_measurement(piece, result)
         else:
@@ -320,11 +320,6 @@ def read_measurement(piece: Piece, file: Path) -> Record:
     if any(written.get(name) != value for name, value in expected.items()):
         raise Damaged(file, "it is the record of another measurement")
     return record
-
-
-def read_trace(file: Path) -> dict[str, np.ndarray]:
-    """The arrays of a traced checkpoint."""
-    return check_trace(file, load_arrays(file))
 
 
 def count_states(states: dict[str, State]) -> str:
