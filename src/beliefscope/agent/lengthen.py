@@ -8,12 +8,9 @@ import dataclasses
 import json
 from pathlib import Path
 
-import jax.numpy as jnp
-
 from beliefscope.agent.run_folder import RunFolder
 from beliefscope.agent.training_spec import TrainingSpec
 from beliefscope.errors import require
-from beliefscope.store.arrays import save_tree
 from beliefscope.store.files import read_bytes, write_atomic
 from beliefscope.store.layout import StudyFiles, is_file
 from beliefscope.store.lock import lock
@@ -45,7 +42,7 @@ def _copy(shorter: RunFolder, run: RunFolder) -> None:
     for episode in networks:
         write_atomic(run.files.network(episode), read_bytes(shorter.files.network(episode)))
     write_atomic(run.files.metrics, read_bytes(shorter.files.metrics))
-    save_tree(run.files.resume, (jnp.asarray(done), agent), of=run.spec.id)
+    run.save_state(agent, done)
 
 
 def shorter_run(spec: TrainingSpec, folder: Path) -> RunFolder:
