@@ -1,7 +1,6 @@
 """Whole files of another run in an unfinished training: they are found, and the training begins again."""
 
 import shutil
-from pathlib import Path
 
 import jax.numpy as jnp
 import pytest
@@ -57,7 +56,7 @@ def test_a_state_of_an_older_version_has_no_digests_and_is_gone_on_from(whole, u
     assert files_of(unfinished) == files_of(whole[0]) | {"resume.eqx": older}
 
 
-def test_what_was_written_after_the_state_may_be_anything(whole, unfinished):
+def test_what_was_written_after_the_state_may_be_anything(whole, unfinished, monkeypatch):
     """A process that is killed between its files leaves metrics and networks of which the state knows nothing."""
     saved = {name: (unfinished.path / name).read_bytes() for name in FILES}
     shutil.rmtree(unfinished.path)
@@ -68,10 +67,11 @@ def test_what_was_written_after_the_state_may_be_anything(whole, unfinished):
             raise KeyboardInterrupt
         save(run, agent, episode)
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "save_state", until_ten)
-        train(SPECS[:1], unfinished.folder)
+        with pytest.raises(KeyboardInterrupt):
+            train(SPECS[:1], unfinished.folder)
     assert {name: (unfinished.path / name).read_bytes() for name in FILES} == saved
-    Path(unfinished.files.network(20)).write_bytes(b"x")
+    unfinished.files.network(20).write_bytes(b"x")
     train(SPECS[:1], unfinished.folder)
     assert files_of(unfinished) == files_of(whole[0])

@@ -92,8 +92,9 @@ def huge(draw: random.Random, file: Path) -> None:
 
 
 def swap(draw: random.Random, file: Path) -> None:
-    """The file of another place, whole as it is."""
-    others = sorted(each for each in file.parents[2].rglob(f"*{file.suffix}") if each.is_file() and each != file)
+    """The file of another place in the study, whole as it is."""
+    study = next(parent for parent in file.parents if (parent / "study.json").exists())
+    others = sorted(each for each in study.rglob(f"*{file.suffix}") if each.is_file() and each != file)
     if others:
         shutil.copyfile(draw.choice(others), file)
 
