@@ -19,22 +19,41 @@ from typing import Any
 
 import jax
 import numpy as np
+import polars
 from report.made_up import TOML, finish, stored_study
 from study.fault_kinds import ODD, altered, mutate
 
 from beliefscope import ExactFilter, TMaze, pairs_from_trajectories
+from beliefscope.auditing.logs import read_log
 from beliefscope.claims import as_text, ledger
 from beliefscope.cli import main
+from beliefscope.cli.audit import _array as read_array
 from beliefscope.pomdp.pomdp_file.read import classic_text, parse_pomdp, parse_tables
 from beliefscope.results.curves import panels
 from beliefscope.results.table import read_csv
-from beliefscope.store import StudyFolder, load_arrays, read_lines, read_record, save_arrays
+from beliefscope.store import StudyFolder, load_arrays, read_lines, save_arrays
 from beliefscope.store.files import _sealed
-from beliefscope.store.study_folder import read_trace
+from beliefscope.store.pieces import Piece
+from beliefscope.store.schema import Evaluation, checked
+from beliefscope.store.study_folder import read_measurement, read_trace, read_trained
 from beliefscope.study import read_study
 
 SECONDS = 5  # of processor time that an input may take
 MEMORY = 1e9  # bytes that the inputs may add to the process
+SERIES = (
+    polars.Series([1, 2, None, 4, 5, 6]),
+    polars.Series(["x"] * 6),
+    polars.Series([[1], [2, 3], None, [], [1], [1]]),
+    polars.Series([{"a": 1}] * 6),
+    polars.Series([True] * 6),
+    polars.Series([b"x"] * 6),
+    polars.Series([None] * 6),
+    polars.Series([2**63] * 6, dtype=polars.UInt64),
+    polars.Series([float("nan")] * 6),
+    polars.Series([1, 2, 3, 4, 5, 6]).cast(polars.Datetime),
+    polars.Series(["x"] * 6, dtype=polars.Categorical),
+    polars.Series([[[0.5]]] * 6),
+)
 CLASSICS = ("tiger", "tiger", "crying-baby", "cheese-maze")
 WORDS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R", ":", "*", "0.5", "uniform")
 OPTIONS = ("--out", "--check", "--format", "csv", "--keep-ends", "--help", "-x", "", "\0", "é", "\udc80", "../..", "0")
@@ -51,9 +70,12 @@ class Fuzzer:
             "record": self.record,
             "lines": self.lines,
             "npz": self.npz,
+            "log": self.log,
+            "array": self.array,
             "trajectories": self.trajectories,
             "csv": self.csv,
             "study": self.study_folder,
+            "report": self.report,
             "command": self.command,
         }
         self._memory = _memory()
@@ -92,28 +114,44 @@ class Fuzzer:
         read_study(str(file))
 
     def record(self) -> None:
-        file = self._copy(self.draw.choice(self._records[-40:]))  # study.json is large, and read with its folder
-        if self.draw.random() < 0.5:
-            file.write_bytes(mutate(self.draw, file.read_bytes()))
-        else:
-            record = json.loads(file.read_text())
-            record.pop("sum", None)
-            file.write_text(json.dumps(_sealed(altered(self.draw, record))))
-        read_record(file)
+        piece = self.draw.choice(self._pieces)
+        file = self._copy(piece.result(self.study.path))
+        self._spoil(file)
+        read_trained(file) if piece.kind == "train" else read_measurement(piece, file)
 
     def lines(self) -> None:
         file = self._copy(self._metrics)
-        file.write_bytes(mutate(self.draw, file.read_bytes()))
-        read_lines(file)
+        self._spoil(file)
+        for line in read_lines(file):
+            checked(file, line, Evaluation)
 
     def npz(self) -> None:
         file = self._copy(self._trace)
-        if self.draw.random() < 0.7:
-            file.write_bytes(mutate(self.draw, file.read_bytes()))
-        else:
-            arrays = load_arrays(file)
-            save_arrays(file, arrays | {self.draw.choice([*arrays, "more"]): self._odd_array()})
+        self._spoil(file)
         read_trace(file)
+
+    def log(self) -> None:
+        """A file of recorded episodes."""
+        name = self.draw.choice(sorted(self._logs))
+        file = self.place / name
+        if self.draw.random() < 0.6:
+            file.write_bytes(mutate(self.draw, self._logs[name]))
+        elif name == "log.parquet":
+            columns = {**self._columns, self.draw.choice([*self._columns, "reward"]): self.draw.choice(SERIES)}
+            polars.DataFrame(columns, strict=False).write_parquet(file)
+        else:
+            with np.load(io.BytesIO(self._logs[name])) as whole:
+                arrays = dict(whole)
+            odd = self.draw.choice([*arrays, "memory.h", "sees_actions"])
+            np.savez(file, **(arrays | {odd: self._odd_array()}))
+        read_log(file, self._maze)
+
+    def array(self) -> None:
+        """An array for `beliefscope bits`."""
+        file, buffer = self.place / "odd.npy", io.BytesIO()
+        np.save(buffer, self._odd_array())
+        file.write_bytes(mutate(self.draw, buffer.getvalue()))
+        read_array(file)
 
     def trajectories(self) -> None:
         whole = {
@@ -138,17 +176,16 @@ class Fuzzer:
 
     def study_folder(self) -> None:
         """A folder one of whose records is sealed and odd, or altered."""
-        file = self.draw.choice(self._records)
-        before = file.read_bytes()
-        record = json.loads(before)
-        record.pop("sum", None)
-        try:
-            file.write_text(json.dumps(_sealed(altered(self.draw, record))))
+        with self._one_odd(self._records):
             stored = StudyFolder(self.study.path)
             stored.states()
             stored.csv()
-        finally:
-            file.write_bytes(before)
+
+    def report(self) -> None:
+        """The report of such a folder, or of something that is none."""
+        with self._one_odd([*self._records, *self._records, self._trace, self._metrics]):
+            where = self.study.path if self.draw.random() < 0.95 else self.place / "odd.csv"
+            self._main(["report", str(where), "--out", str(self.place / "report")])
 
     def command(self) -> None:
         """A command line that looks; in this process."""
@@ -158,6 +195,9 @@ class Fuzzer:
         if "archive" in words and str(self.study.path) in words:
             words.append("--not-in-earnest")
         words = ["elsewhere" if before == "--out" else word for before, word in zip(["", *words], words, strict=False)]
+        self._main(words)
+
+    def _main(self, words: list[str]) -> None:
         with _quiet() as said:
             try:
                 status = main(words)
@@ -165,6 +205,34 @@ class Fuzzer:
                 status = ended.code
         assert status in (0, 1, 2, None), (words, status)
         assert "Traceback" not in said.getvalue(), words
+
+    @contextlib.contextmanager
+    def _one_odd(self, files: list[Path]) -> Iterator[None]:
+        """One of these files is odd for a while."""
+        file = self.draw.choice(files)
+        before = file.read_bytes()
+        self._spoil(file)
+        try:
+            yield
+        finally:
+            file.write_bytes(before)
+
+    def _spoil(self, file: Path) -> None:
+        """Alter its bytes, or put something odd in and seal it again."""
+        if self.draw.random() < 0.3:
+            file.write_bytes(mutate(self.draw, file.read_bytes()))
+        elif file.suffix == ".npz":
+            arrays = load_arrays(file)
+            save_arrays(file, arrays | {self.draw.choice([*arrays, "more"]): self._odd_array()})
+        elif file.suffix == ".jsonl":
+            lines = [altered(self.draw, line) if self.draw.random() < 0.5 else line for line in read_lines(file)]
+            file.write_text("".join(json.dumps(_sealed(line)) + "\n" for line in lines))
+        else:
+            record = json.loads(file.read_bytes())
+            record.pop("sum", None)
+            for _ in range(self.draw.randint(1, 2)):
+                record = altered(self.draw, record) if record else record
+            file.write_text(json.dumps(_sealed(record)))
 
     @cached_property
     def study(self) -> StudyFolder:
@@ -178,6 +246,32 @@ class Fuzzer:
     @cached_property
     def _records(self) -> list[Path]:
         return [file for file in sorted(self.study.path.rglob("*.json")) if file.name != "spec.json"]
+
+    @cached_property
+    def _pieces(self) -> list[Piece]:
+        return [piece for piece in self.study.pieces if piece.kind != "trace"]
+
+    @cached_property
+    def _columns(self) -> dict[str, Any]:
+        """Six steps of two episodes."""
+        return {
+            "episode": [0, 0, 0, 1, 1, 1],
+            "observation": [0, 1, 2, 1, 2, 0],
+            "action": [0, 0, 1, 0, 0, 2],
+            "memory": [[0.5, 0.0]] * 6,
+        }
+
+    @cached_property
+    def _logs(self) -> dict[str, bytes]:
+        """Whole files of recorded episodes, by name."""
+        _, *rest = self._columns.values()
+        rows = dict(zip(("observations", "actions", "memory"), map(np.array, rest), strict=True))
+        padded = {name: array.reshape(2, 3, *array.shape[1:]) for name, array in rows.items()}
+        buffers = {name: io.BytesIO() for name in ("padded.npz", "ragged.npz", "log.parquet")}
+        np.savez(buffers["padded.npz"], **padded, lengths=np.array([3, 2]), rewards=np.zeros((2, 3)))
+        np.savez(buffers["ragged.npz"], **rows, episode_ends=np.array([0, 0, 1, 0, 0, 1]), states=np.zeros(6))
+        polars.DataFrame(self._columns).write_parquet(buffers["log.parquet"])
+        return {name: buffer.getvalue() for name, buffer in buffers.items()}
 
     @cached_property
     def _metrics(self) -> Path:

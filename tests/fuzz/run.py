@@ -16,8 +16,8 @@ os.environ |= {"JAX_PLATFORMS": "cpu", "NPROC": "1"}
 from fuzz.inputs import fuzzer
 
 # How many of a hundred inputs: what is quick is tried more often.
-SHARES = {"pomdp": 20, "record": 33, "lines": 35, "csv": 5, "npz": 2, "toml": 5, "study": 0.1, "command": 0.1}
-SHARES |= {"trajectories": 0.01}
+SHARES = {"pomdp": 20, "record": 25, "lines": 15, "csv": 10, "npz": 8, "log": 8, "array": 5, "toml": 8, "study": 0.5}
+SHARES |= {"command": 0.4, "trajectories": 0.01, "report": 0.03}
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ from beliefscope.store import load_arrays, read_lines, save_arrays, write_lines
 from beliefscope.store.files import _sealed
 
 ODD: tuple[Any, ...] = (None, True, 0, -1, 10**30, 1.5, "", "x", "\ud800", "../..", "\x1b[2J", [], [[]], {}, {"": None})
+ODD += (float("nan"), float("inf"), 1e308, -1e308, 5e-324, 2**63, 2**31, "é" * 300, "NaN", "<b>", [0.5], [1, 2, 3])
 
 
 def mutate(draw: random.Random, content: bytes) -> bytes:

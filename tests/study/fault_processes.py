@@ -31,7 +31,7 @@ from beliefscope.study.workers import local
 from beliefscope.study.workers.execute import execute, outcome_of
 from beliefscope.study.workers.interface import Message, Outcome, Ready
 
-_SPARE = 4  # workers of a study: two, and those that replace killed ones
+_SPARE = 6  # workers of a study: two, and those that replace both when they are killed, twice
 BUSY = 60.0  # seconds of processor time after which a command hangs
 LONGEST = 600.0  # seconds by the clock after which it does, though it computes nothing: others may use the machine, too
 
