@@ -39,7 +39,8 @@ from beliefscope.store.study_folder import read_measurement, read_trace, read_tr
 from beliefscope.study import read_study
 
 SECONDS = 5  # of processor time that an input may take
-MEMORY = 1e9  # bytes that the inputs may add to the process
+BLOCKED = 120  # seconds by the clock, of one that waits for something; others may use the machine, too
+MEMORY = 10**9  # bytes that the inputs may add to the process
 SERIES = (
     polars.Series([1, 2, None, 4, 5, 6]),
     polars.Series(["x"] * 6),
@@ -333,18 +334,33 @@ class Fuzzer:
 
 @contextlib.contextmanager
 def limited(seconds: int) -> Iterator[None]:
-    """An input that takes more processor time than this has found a hang."""
+    """An input that takes more processor time than this, or blocks, has found a hang."""
 
     def end(number: int, frame: Any) -> None:
-        raise TimeoutError(f"an input took more than {seconds} seconds")
+        raise TimeoutError(f"an input took more than {seconds} seconds of processor time, or {BLOCKED} by the clock")
 
-    before = signal.signal(signal.SIGVTALRM, end)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    timers = {signal.SIGPROF: (signal.ITIMER_PROF, seconds), signal.SIGALRM: (signal.ITIMER_REAL, BLOCKED)}
+    before = {number: signal.signal(number, end) for number in timers}
+    for timer, most in timers.values():
+        signal.setitimer(timer, most)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+        for number, (timer, _) in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, before[number])
+
+
+@contextlib.contextmanager
+def _no_more_memory() -> Iterator[None]:
+    """Allocations of more than `MEMORY` bytes in all fail."""
+    before, most = resource.getrlimit(resource.RLIMIT_AS)
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (before, most))
 
 
 @contextlib.contextmanager
@@ -355,9 +371,11 @@ def fuzzer(seed: int) -> Iterator[Fuzzer]:
         os.chdir(place)  # for files that commands are told to write
         try:
             made = Fuzzer(seed, Path(place))
-            made.study  # noqa: B018
+            for kind in ("pomdp", "trajectories", "report"):  # so that all is imported
+                made.once(kind)
             made._memory = _memory()
-            yield made
+            with _no_more_memory():
+                yield made
         finally:
             os.chdir(here)
 

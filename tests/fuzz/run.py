@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as pytest does
-os.environ |= {"JAX_PLATFORMS": "cpu", "NPROC": "1"}
+os.environ |= {"JAX_PLATFORMS": "cpu", "NPROC": "1", "RUST_BACKTRACE": "0"}
 from fuzz.inputs import fuzzer
 
 # How many of a hundred inputs: what is quick is tried more often.
