@@ -16,8 +16,8 @@ os.environ |= {"JAX_PLATFORMS": "cpu", "NPROC": "1", "RUST_BACKTRACE": "0"}
 from fuzz.inputs import fuzzer
 
 # How many of a hundred inputs: what is quick is tried more often.
-SHARES = {"pomdp": 20, "record": 25, "lines": 15, "csv": 10, "npz": 8, "log": 8, "array": 5, "toml": 8, "study": 0.5}
-SHARES |= {"command": 0.4, "trajectories": 0.01, "report": 0.03}
+SHARES = {"record": 38, "lines": 25, "pomdp": 15, "csv": 6, "array": 5.7, "toml": 4, "npz": 3, "log": 3}
+SHARES |= {"study": 0.2, "command": 0.2, "report": 0.01, "parquet": 0.01, "trajectories": 0.003}
 
 
 def main() -> int:

@@ -31,11 +31,11 @@ WRITTEN = ("study.json", "manifest.json", "spec.json", "metrics.jsonl", "resume.
 LOOKS = (["status"], ["status", "--check"], ["export"], ["claims"])
 REPORTS = 0.1  # of the folders are looked at by `report` too, which is slow
 WEIGHTS = {
-    "group killed": 150,
-    "killed as it writes": 90,
-    "worker killed": 40,
-    "stopped": 50,
-    "two processes": 40,
+    "group killed": 100,
+    "killed as it writes": 60,
+    "worker killed": 20,
+    "stopped": 30,
+    "two processes": 20,
     "disk": 200,
     "clock": 60,
     "table": 40,

@@ -171,6 +171,15 @@ def test_run_writes_a_sealed_but_odd_study_anew(study, change, tmp_path):
     assert (study.path / "quarantine" / "study.json.0" / "study.json").is_file()
 
 
+def test_a_sealed_record_without_the_part_that_was_measured_is_damaged(study):
+    file = next(piece for piece in study.pieces if piece.kind == "measure" and study.is_done(piece)).result(study.path)
+    record = read_record(file)
+    del record["belief"]
+    for odd in (record, record | {"relevant": None}):
+        write_record(file, odd)
+        assert [each.path for each in study.set_aside_damaged()] == [file]
+
+
 def test_run_does_not_touch_a_study_of_another_format(study, tmp_path):
     write_record(study.files.study, read_record(study.files.study) | {"format": 2})
     before = study.files.study.read_bytes()

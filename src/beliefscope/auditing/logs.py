@@ -9,6 +9,8 @@ A row is a step at which the agent acted: o_t, then the memory after it, then a_
 Observations are as the POMDP gives them or as the environments of `beliefscope.gymnasium` show them (one-hot codes).
 """
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -247,18 +249,22 @@ def _refuse_first(wrong: Bool[np.ndarray, "n T"], rule: str, received: Any) -> N
     )
 
 
+_TRY = "import sys, polars; polars.read_parquet(sys.argv[1])"
 _COLUMNS = {"observation": "observations", "action": "actions", "reward": "rewards", "state": "states"}
 
 
 def _read_parquet(path: Path) -> dict[str, np.ndarray]:
     import polars
 
-    try:
-        table = polars.read_parquet(path)
-    except (Exception, polars.exceptions.PanicException) as error:  # whatever it raises of a file that is none
-        raise ValueError(
-            f"a .parquet file can be read by Polars, but got {str(path)!r} ({type(error).__name__}); write it again."
-        ) from error
+    # An altered file makes Polars panic, or abort the process: another process reads it first.
+    tried = subprocess.run([sys.executable, "-c", _TRY, str(path)], capture_output=True, check=False)
+    require(
+        tried.returncode == 0,
+        rule="a .parquet file can be read by Polars",
+        received=str(path),
+        advice="write it again",
+    )
+    table = polars.read_parquet(path)
     require(
         "episode" in table.columns,
         rule="a Parquet log has a column 'episode', the same number for each step of an episode",

@@ -312,6 +312,11 @@ def read_measurement(piece: Piece, file: Path) -> Record:
     written = {"memory": "hidden", **record}  # what it was before there was a choice
     if any(written.get(name) != value for name, value in expected.items()):
         raise Damaged(file, "it is the record of another measurement")
+    asked = (
+        [("belief",), ("relevant", "irrelevant")] if piece.measurement.part == "all" else [(piece.measurement.part,)]
+    )
+    if not any(all(part in record for part in parts) for parts in asked):
+        raise Damaged(file, "it lacks the part of the belief that was measured")
     return record
 
 
