@@ -8,8 +8,6 @@ import io
 import json
 import os
 import random
-import resource
-import signal
 import string
 import tempfile
 from collections.abc import Callable, Iterator
@@ -20,6 +18,7 @@ from typing import Any
 import jax
 import numpy as np
 import polars
+from fuzz.limits import MEMORY, SECONDS, limited, memory_used, no_more_memory, quiet
 from report.made_up import TOML, finish, stored_study
 from study.fault_kinds import ODD, altered, mutate
 
@@ -31,16 +30,13 @@ from beliefscope.cli.audit import _array as read_array
 from beliefscope.pomdp.pomdp_file.read import classic_text, parse_pomdp, parse_tables
 from beliefscope.results.curves import panels
 from beliefscope.results.table import read_csv
-from beliefscope.store import StudyFolder, load_arrays, read_lines, save_arrays
+from beliefscope.store import StudyFolder, load_arrays, read_lines, read_record, save_arrays
 from beliefscope.store.files import _sealed
 from beliefscope.store.pieces import Piece
 from beliefscope.store.schema import Evaluation, checked
 from beliefscope.store.study_folder import read_measurement, read_trace, read_trained
 from beliefscope.study import read_study
 
-SECONDS = 5  # of processor time that an input may take
-BLOCKED = 120  # seconds by the clock, of one that waits for something; others may use the machine, too
-MEMORY = 10**9  # bytes that the inputs may add to the process
 SERIES = (
     polars.Series([1, 2, None, 4, 5, 6]),
     polars.Series(["x"] * 6),
@@ -65,6 +61,8 @@ class Fuzzer:
 
     def __init__(self, seed: int, place: Path):
         self.draw, self.place = random.Random(seed), place
+        self._contents: dict[Path, bytes] = {}  # of whole files
+        self._parts: dict[Path, Any] = {}
         self.kinds: dict[str, Callable[[], Any]] = {
             "pomdp": self.pomdp,
             "toml": self.toml,
@@ -80,7 +78,7 @@ class Fuzzer:
             "report": self.report,
             "command": self.command,
         }
-        self._memory = _memory()
+        self._memory = memory_used()
 
     def once(self, kind: str) -> bool:
         """One input: was it accepted? Raises what is no refusal."""
@@ -95,7 +93,7 @@ class Fuzzer:
             error.add_note(f"the {kind} of seed {seed}")
             raise
         finally:
-            assert _memory() - self._memory < MEMORY, f"the {kind} of seed {seed} took too much memory"
+            assert memory_used() - self._memory < MEMORY, f"the {kind} of seed {seed} took too much memory"
         return True
 
     def pomdp(self) -> None:
@@ -117,20 +115,16 @@ class Fuzzer:
 
     def record(self) -> None:
         piece = self.draw.choice(self._pieces)
-        file = self._copy(piece.result(self.study.path))
-        self._spoil(file)
+        file = self._spoiled_copy(piece.result(self.study.path))
         read_trained(file) if piece.kind == "train" else read_measurement(piece, file)
 
     def lines(self) -> None:
-        file = self._copy(self._metrics)
-        self._spoil(file)
+        file = self._spoiled_copy(self._metrics)
         for line in read_lines(file):
             checked(file, line, Evaluation)
 
     def npz(self) -> None:
-        file = self._copy(self._trace)
-        self._spoil(file)
-        read_trace(file)
+        read_trace(self._spoiled_copy(self._trace))
 
     def log(self) -> None:
         """A file of recorded episodes."""
@@ -207,7 +201,7 @@ class Fuzzer:
         self._main(words)
 
     def _main(self, words: list[str]) -> None:
-        with _quiet() as said:
+        with quiet() as said:
             try:
                 status = main(words)
             except SystemExit as ended:  # tyro, for words that it does not know
@@ -219,29 +213,45 @@ class Fuzzer:
     def _one_odd(self, files: list[Path]) -> Iterator[None]:
         """One of these files is odd for a while."""
         file = self.draw.choice(files)
-        before = file.read_bytes()
-        self._spoil(file)
+        before = self._content(file)
+        file.write_bytes(self._spoiled(file))
         try:
             yield
         finally:
             file.write_bytes(before)
 
-    def _spoil(self, file: Path) -> None:
-        """Alter its bytes, or put something odd in and seal it again."""
+    def _spoiled_copy(self, file: Path) -> Path:
+        there = self.place / f"odd{file.suffix}"
+        there.write_bytes(self._spoiled(file))
+        return there
+
+    def _spoiled(self, file: Path) -> bytes:
+        """What the file holds with its bytes altered, or with something odd in it and sealed again."""
         if self.draw.random() < 0.3:
-            file.write_bytes(mutate(self.draw, file.read_bytes()))
-        elif file.suffix == ".npz":
-            arrays = load_arrays(file)
-            save_arrays(file, arrays | {self.draw.choice([*arrays, "more"]): self._odd_array()})
-        elif file.suffix == ".jsonl":
-            lines = [altered(self.draw, line) if self.draw.random() < 0.5 else line for line in read_lines(file)]
-            file.write_text("".join(json.dumps(_sealed(line)) + "\n" for line in lines))
-        else:
-            record = json.loads(file.read_bytes())
-            record.pop("sum", None)
-            for _ in range(self.draw.randint(1, 2)):
-                record = altered(self.draw, record) if record else record
-            file.write_text(json.dumps(_sealed(record)))
+            return mutate(self.draw, self._content(file))
+        if file.suffix == ".npz":
+            arrays, odd = self._parsed(file), self.place / "sealed.npz"
+            save_arrays(odd, arrays | {self.draw.choice([*arrays, "more"]): self._odd_array()})
+            return odd.read_bytes()
+        if file.suffix == ".jsonl":
+            lines = [altered(self.draw, line) if self.draw.random() < 0.5 else line for line in self._parsed(file)]
+            return "".join(json.dumps(_sealed(line)) + "\n" for line in lines).encode()
+        record = altered(self.draw, self._parsed(file))
+        if record and self.draw.random() < 0.3:
+            record = altered(self.draw, record)
+        return json.dumps(_sealed(record)).encode()
+
+    def _content(self, file: Path) -> bytes:
+        if file not in self._contents:
+            self._contents[file] = file.read_bytes()
+        return self._contents[file]
+
+    def _parsed(self, file: Path) -> Any:
+        """Its arrays, lines or record, without sums."""
+        if file not in self._parts:
+            readers = {".npz": load_arrays, ".jsonl": read_lines, ".json": read_record}
+            self._parts[file] = readers[file.suffix](file)
+        return self._parts[file]
 
     @cached_property
     def study(self) -> StudyFolder:
@@ -302,11 +312,6 @@ class Fuzzer:
     def _pomdps(self) -> list[str]:
         return [classic_text(name) for name in CLASSICS]
 
-    def _copy(self, file: Path) -> Path:
-        there = self.place / f"odd{file.suffix}"
-        there.write_bytes(file.read_bytes())
-        return there
-
     def _altered_text(self, text: str, words: tuple[str, ...]) -> str:
         if self.draw.random() < 0.5:
             return mutate(self.draw, text.encode()).decode("utf-8", "replace")
@@ -341,37 +346,6 @@ class Fuzzer:
 
 
 @contextlib.contextmanager
-def limited(seconds: int) -> Iterator[None]:
-    """An input that takes more processor time than this, or blocks, has found a hang."""
-
-    def end(number: int, frame: Any) -> None:
-        raise TimeoutError(f"an input took more than {seconds} seconds of processor time, or {BLOCKED} by the clock")
-
-    timers = {signal.SIGPROF: (signal.ITIMER_PROF, seconds), signal.SIGALRM: (signal.ITIMER_REAL, BLOCKED)}
-    before = {number: signal.signal(number, end) for number in timers}
-    for timer, most in timers.values():
-        signal.setitimer(timer, most)
-    try:
-        yield
-    finally:
-        for number, (timer, _) in timers.items():
-            signal.setitimer(timer, 0)
-            signal.signal(number, before[number])
-
-
-@contextlib.contextmanager
-def _no_more_memory() -> Iterator[None]:
-    """Allocations of more than `MEMORY` bytes in all fail."""
-    before, most = resource.getrlimit(resource.RLIMIT_AS)
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, most))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (before, most))
-
-
-@contextlib.contextmanager
 def fuzzer(seed: int) -> Iterator[Fuzzer]:
     """In a folder of its own, in memory where there is some."""
     here = os.getcwd()
@@ -381,20 +355,8 @@ def fuzzer(seed: int) -> Iterator[Fuzzer]:
             made = Fuzzer(seed, Path(place))
             for kind in ("pomdp", "trajectories", "report"):  # so that all is imported
                 made.once(kind)
-            made._memory = _memory()
-            with _no_more_memory():
+            made._memory = memory_used()
+            with no_more_memory():
                 yield made
         finally:
             os.chdir(here)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[io.StringIO]:
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        yield said
-
-
-def _memory() -> float:
-    """The most that the process has had, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
