@@ -18,7 +18,7 @@ from beliefscope.results.correlations import Correlated, correlated
 from beliefscope.results.curves import Calibrated, Instrument, Panel, Returns, bound_panels, in_order, panels
 from beliefscope.results.sources import Source, sources_of
 from beliefscope.results.table import COLUMNS, Row, calibrations, read_csv, table_of
-from beliefscope.store.files import Damaged, read_bytes
+from beliefscope.store.files import Damaged, read_json
 from beliefscope.store.layout import is_there
 from beliefscope.store.pieces import Piece, Run
 from beliefscope.store.schema import check_spec
@@ -201,7 +201,7 @@ def _spec(source: Source, damaged: list[Damaged]) -> dict[str, Any] | None:
     if not is_there(file):
         return None
     try:
-        return check_spec(file, json.loads(read_bytes(file)))
+        return check_spec(file, json.loads(read_json(file)))
     except Damaged as error:
         found = error
     except (ValueError, RecursionError):
