@@ -24,7 +24,7 @@ def train_and_store(file: str) -> None:
 
     import beliefscope.agent.cells as cells
     from beliefscope.agent import DRQN
-    from beliefscope.agent.training_program import Work, run_chunk, start_agents
+    from beliefscope.agent.train import Work, run_chunk, start_agents
     from beliefscope.pomdp import TMaze
 
     stored, maze, seeds = {}, TMaze(20), jnp.arange(4, dtype=jnp.uint32)

@@ -11,8 +11,8 @@ import pytest
 import beliefscope
 from beliefscope import DRQN, RunFolder, TMaze, TrainingSpec
 from beliefscope.cli import main
-from beliefscope.cli.words import understood
-from beliefscope.log_lines import LogLines
+from beliefscope.cli.output import understood
+from beliefscope.progress import LogLines
 
 
 @pytest.mark.parametrize(

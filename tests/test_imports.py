@@ -9,7 +9,7 @@ import pytest
 from report.made_up import finish, stored_study
 
 SOURCE = Path(__file__).parent.parent / "src" / "beliefscope"
-TOOLS = {"errors", "paper", "warning_signs", "hike_map", "fast_keys", "log_lines"}
+TOOLS = {"errors", "paper", "warning_signs", "fast_keys", "progress"}
 # What each package may import, besides itself and the tools.
 ALLOWED = {
     **{tool: set() for tool in TOOLS},

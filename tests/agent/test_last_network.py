@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from beliefscope.agent import DRQN, RunFolder, TrainingSpec, train
-from beliefscope.agent.training_program import run_chunk
+from beliefscope.agent.train import run_chunk
 from beliefscope.cli import main
 from beliefscope.pomdp import TMaze
 from beliefscope.store import StudyFolder, read_record, write_record

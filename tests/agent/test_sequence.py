@@ -14,7 +14,7 @@ import pytest
 from jax import lax
 
 from beliefscope.agent import BRC, GRU, LSTM, MGU, NBRC, Cell, sequence, sequence_kernel
-from beliefscope.agent.cells.gated import GatedCell
+from beliefscope.agent.gated import GatedCell
 from beliefscope.agent.sequence import loop_backward, loop_forward, run_layer
 
 CELLS = [LSTM, GRU, BRC, NBRC, MGU]

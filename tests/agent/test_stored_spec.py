@@ -5,7 +5,7 @@ import json
 import pytest
 
 from beliefscope import DRQN, NBRC, Irrelevant, MountainHike, RunFolder, TMaze, TrainingSpec, classic, write_pomdp
-from beliefscope.agent.stored_spec import read_spec
+from beliefscope.agent.run_folder import read_spec
 from beliefscope.pomdp import read_pomdp
 
 POMDPS = {

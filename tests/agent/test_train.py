@@ -103,7 +103,7 @@ def test_a_run_broken_off_between_its_files_ends_bit_identical(finished, tmp_pat
             raise KeyboardInterrupt
         write_atomic(path, content)
 
-    train_broken_off(tmp_path, monkeypatch, "beliefscope.store.arrays.write_atomic", break_off)
+    train_broken_off(tmp_path, monkeypatch, "beliefscope.store.files.write_atomic", break_off)
     assert RunFolder(tmp_path, SPECS[0]).metrics()[-1]["episode"] == 10
     for run, whole in zip(train(SPECS, tmp_path), finished, strict=True):
         assert stored(run) == stored(whole)

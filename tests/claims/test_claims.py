@@ -1,181 +1,41 @@
 """Every claim on made-up tables: where it must hold, where it must fail, and where there is not enough to say."""
 
 import math
-import zlib
 
 import numpy as np
 import pytest
-from scipy import stats
+from claims.tables import (
+    BEST,
+    FULL,
+    QUICK,
+    SKILL,
+    claim_6,
+    curves,
+    falling,
+    generalising,
+    heavy_tailed,
+    hike,
+    irrelevant,
+    maze_with,
+    opposed,
+    rise,
+    rows_of,
+    table,
+    varying,
+    verdict,
+    without,
+)
 
 from beliefscope import TMaze, maximal_return, read_study
 from beliefscope.claims import ledger
 from beliefscope.claims.evidence import Evidence
-from beliefscope.claims.in_every_environment import EPSILONS
+from beliefscope.claims.several_environments import EPSILONS
 from beliefscope.claims.verdict import (
     as_text,
-    ashman_d,
-    correlation_interval,
-    difference_interval,
-    holm,
-    mean_interval,
-    two_means,
 )
-from beliefscope.paper import CELLS, ENVIRONMENTS, HIKE, LONG, MAZE, STOCHASTIC, VARYING
-from beliefscope.results.correlations import Points, pearson
+from beliefscope.paper import CELLS, ENVIRONMENTS, HIKE, LONG, MAZE, STOCHASTIC
 from beliefscope.results.curves import panels
-from beliefscope.results.table import from_columns, make_table
-
-FULL = np.arange(0, 5001, 100)
-QUICK = np.arange(0, 301, 100)
-OPTIMUM = {STOCHASTIC: 1.0}
-BEST = {MAZE: 4 * 0.98**50, LONG: 4 * 0.98**100, STOCHASTIC: 1.0, HIKE: -20.0, VARYING: -20.0}
-SKILL = {"LSTM": 0.4, "GRU": 0.7, "BRC": 0.9, "NBRC": 1.0, "MGU": 0.8}  # how good a cell becomes
-
-
-def rise(start, end, *, steps=25):
-    """A curve over training as a function of the episode: from start to end over the first half, then flat."""
-    return lambda episodes: start + (end - start) * np.minimum(1, episodes / (100 * steps))
-
-
-def rows_of(environment, cell, returns, bits, *, seeds=4, episodes=FULL, noise=0.001, **others):
-    """The rows of one series: curves (functions of the episode, or numbers) with small noise."""
-    rng = np.random.default_rng(zlib.crc32(repr((environment, cell, sorted(others.items()))).encode()))
-    rows = []
-    for seed in range(seeds):
-        curves = []
-        for curve in (returns, bits):
-            values = np.asarray(curve(episodes) if callable(curve) else np.full(len(episodes), curve), float)
-            curves.append(values + noise * rng.normal() + noise * rng.normal(size=len(episodes)))
-        for episode, value, information in zip(episodes, *curves, strict=True):
-            rows.append(
-                {
-                    "environment": environment,
-                    "cell": cell,
-                    "seed": seed,
-                    "episode": int(episode),
-                    "epsilon": 0.0,
-                    "estimator": "mine",
-                    "epochs": 200,
-                    "part": "belief",
-                    "memory": "hidden",
-                    "N": 20_000,
-                    "M": 1000 if "Hike" in environment and others.get("part") != "irrelevant" else None,
-                    "return": float(value),
-                    "bits": float(information),
-                    "entropy": 7.0,
-                    "entropy_flagged": False,
-                    "run": f"{environment} {cell} {seed}",
-                    **others,
-                }
-            )
-    return rows
-
-
-def table(rows):
-    return panels(make_table(rows))
-
-
-def verdict(number, rows, optimum=OPTIMUM):
-    found = ledger(table(rows), optimum=optimum)
-    assert [each.number for each in found] == list(range(1, 12))
-    return found[number - 1]
-
-
-def curves(environments, *, best=1.0, bits=5.5, skill=SKILL, **others):
-    """Each cell rises to its skill's share of the best return and of the bits."""
-    rows = []
-    for environment in environments:
-        top = BEST[environment] if BEST[environment] > 0 else 1.0
-        for cell, level in skill.items():
-            level = level * best
-            rows += rows_of(environment, cell, rise(0.0, top * level), rise(1.0, bits * level), **others)
-    return rows
-
-
-def without(rows, **given):
-    return [row for row in rows if any(row[name] != value for name, value in given.items())]
-
-
-def maze_with(bits, *, environments=(MAZE, LONG, STOCHASTIC), **others):
-    """Every cell becomes optimal, with that many bits in each environment."""
-    rows = []
-    for environment, most in zip(environments, bits, strict=True):
-        for cell in CELLS:
-            rows += rows_of(environment, cell, rise(0, BEST[environment] + 0.003), rise(1, most), **others)
-    return rows
-
-
-def hike(low=-40.0, high=-20.0, *, rich=3.0, poor=1.5, **others):
-    """The return jumps from low to high in the middle of the training."""
-
-    def jump(a, b):
-        return lambda episodes: np.where(episodes < 0.5 * episodes[-1], a, b)
-
-    return [row for cell in CELLS for row in rows_of(HIKE, cell, jump(low, high), jump(poor, rich), **others)]
-
-
-def varying(better=("GRU", "NBRC", "MGU"), *, curve=None, **others):
-    rows = []
-    for cell in CELLS:
-        end, bits = (-20.0, 4.6) if cell in better else (-60.0, 3.0)
-        rows += rows_of(VARYING, cell, curve or rise(-100.0, end), rise(2.2, bits), **others)
-    return rows
-
-
-def irrelevant(*, change=None, **others):
-    """All that the tenth claim says; `change` alters (environment, cell, d) → dictionary of curves."""
-    rows = []
-    for base in (MAZE, HIKE):
-        start, top, low = (0.0, BEST[MAZE], 0.5) if base == MAZE else (-60.0, -20.0, -20.0)
-        for size in (1, 4):
-            for cell in CELLS:
-                fails = base == MAZE and size == 4 and cell in ("LSTM", "BRC")
-                still = base == MAZE and cell == "BRC"
-                lowest = 1.05 if cell == "LSTM" and base == MAZE and size == 4 else 3.0
-                of = {
-                    "returns": rise(start, low if fails else top, steps=10 * size if not fails else 40),
-                    "relevant": (lambda e: 1.2 + 0 * e) if still and size == 4 else rise(1.0, lowest, steps=50),
-                    "irrelevant": (lambda e, d=size: 4.0 * d + 0 * e)
-                    if still
-                    else rise(4.0 * size, 4.0 * size - 0.9, steps=50),
-                }
-                of |= (change or (lambda *_: {}))(base, cell, size)
-                for part in ("relevant", "irrelevant"):
-                    name = f"{base} + {size} irrelevant"
-                    rows += rows_of(name, cell, of["returns"], of[part], part=part, **others)
-    return rows
-
-
-def generalising(*, sign=-1, end=4.0, **others):
-    rows = []
-    for environment in ENVIRONMENTS:
-        for epsilon in EPSILONS:
-            bits = rise(1.0, end + sign * epsilon)
-            rows += rows_of(environment, "GRU", rise(0, 1), bits, epsilon=epsilon, **others)
-    return rows
-
-
-def claim_6(mgu=1.0, gru=0.5, brc=0.8, **others):
-    return curves([LONG], skill={"LSTM": 0.4, "GRU": gru, "BRC": brc, "NBRC": 0.95, "MGU": mgu}, **others)
-
-
-def opposed(environment):
-    """Cells of higher return have less information."""
-    rows = []
-    for cell, level in SKILL.items():
-        rows += rows_of(environment, cell, rise(0, level), rise(1, 6 - 2 * level))
-    return rows
-
-
-def heavy_tailed(episodes):
-    """Returns around −20 of one group with heavy tails, rising."""
-    return -20 + stats.t(2).ppf((np.arange(len(episodes)) + 0.5) / len(episodes))
-
-
-def falling(environment):
-    """Return rises, information falls."""
-    return [row for cell in CELLS for row in rows_of(environment, cell, rise(0, 1), rise(5, 1))]
-
+from beliefscope.results.table import from_columns
 
 HOLDING = {
     1: lambda **others: curves(ENVIRONMENTS, **others),
@@ -446,66 +306,6 @@ def test_the_text_has_every_claim_with_its_rule_verdict_and_numbers():
     assert text.count("=> not enough data.") == 9
     assert f"- {MAZE}: final J, NBRC − LSTM: " in text
     assert all(len(line) <= 110 or line.startswith("   - ") for line in text.splitlines())
-
-
-def test_intervals_are_scipys():
-    one, other = [1.0, 2.0, 4.0, 4.5], [0.5, 0.7, 1.9]
-    found, wanted = mean_interval([*one, math.nan]), stats.ttest_1samp(one, 0)
-    interval = wanted.confidence_interval(0.95)
-    assert found == pytest.approx((np.mean(one), interval.low, interval.high, wanted.pvalue))
-    found, wanted = difference_interval(one, other), stats.ttest_ind(one, other, equal_var=False)
-    interval = wanted.confidence_interval(0.95)
-    assert found == pytest.approx((np.mean(one) - np.mean(other), interval.low, interval.high, wanted.pvalue))
-
-
-def test_seeds_that_agree_leave_no_doubt_and_one_seed_says_nothing():
-    assert mean_interval([2.0, 2.0, 2.0]).p == 0
-    assert mean_interval([0.0, 0.0]).p == 1
-    assert difference_interval([2.0, 2.0], [1.0, 1.0]).p == 0
-    assert math.isnan(mean_interval([2.0]).low)
-    assert math.isnan(mean_interval([]).value)
-    assert math.isnan(difference_interval([1.0, 2.0], [1.0]).p)
-
-
-def test_a_correlations_p_value_agrees_with_its_interval():
-    rng = np.random.default_rng(1)
-    run, checkpoint = np.divmod(np.arange(60), 10)
-    returns = rng.normal(size=60)
-    for weight in (0.0, 0.2, 0.4, 1.0):
-        found = pearson(Points(returns, weight * returns + rng.normal(size=60), run, checkpoint))
-        assert (found.low > 0 or found.high < 0) == (correlation_interval(found).p < 0.05)
-
-
-def test_holms_correction_by_hand():
-    # Sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1: 0.02, 0.03, 0.06, 0.04, and never less than before.
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
-    assert holm([]) == []
-
-
-def test_two_means_and_ashmans_d_by_hand():
-    values = np.array([10.0, 1.0, 12.0, 0.0, 2.0])
-    assert two_means(values) == 6.0
-    # Means 11 and 1, variances 1 and 2/3.
-    assert ashman_d(values[values > 6], values[values < 6]) == pytest.approx(math.sqrt(2) * 10 / math.sqrt(5 / 3))
-    assert math.isnan(two_means(np.array([3.0, 3.0])))
-    assert math.isnan(two_means(np.zeros(0)))
-    assert ashman_d(np.array([1.0]), np.array([2.0])) == math.inf
-
-
-def test_two_means_is_the_best_of_all_splits():
-    values = np.random.default_rng(2).normal(size=40)
-    ordered = np.sort(values)
-    cost = [ordered[:k].var() * k + ordered[k:].var() * (40 - k) for k in range(1, 40)]
-    assert (values > two_means(values)).sum() == 39 - int(np.argmin(cost))
-
-
-def test_halves_of_a_single_group_are_as_far_apart_as_the_eighth_claims_remark_says():
-    quantiles = (np.arange(20_000) + 0.5) / 20_000
-    for values, wanted in ((stats.norm.ppf(quantiles), "2.65"), (quantiles, "3.46")):
-        threshold = two_means(values)
-        assert f"{ashman_d(values[values > threshold], values[values < threshold]):.2f}" == wanted
-        assert wanted in ledger({})[7].remark
 
 
 def test_cells_and_environments_are_called_as_the_studies_of_the_paper_call_them():

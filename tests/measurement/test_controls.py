@@ -7,7 +7,7 @@ import pytest
 
 from beliefscope.information import Estimate
 from beliefscope.measurement import Pairs
-from beliefscope.measurement.controls import controls, given_time
+from beliefscope.measurement.checkpoints import controls, given_time
 
 N, HORIZON = 50, 6
 RNG = np.random.default_rng(0)

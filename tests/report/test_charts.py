@@ -10,8 +10,7 @@ import pytest
 from report.made_up import HIKE, MAZE, as_table, made_up, row
 
 from beliefscope.report.charts import charts
-from beliefscope.report.overlays import OVERLAYS, SHOWN
-from beliefscope.report.plotly import literal, numbers
+from beliefscope.report.plotly import OVERLAYS, SHOWN, literal, numbers
 from beliefscope.results import Results
 from beliefscope.results.correlations import points
 from beliefscope.results.curves import bound_panels, panels

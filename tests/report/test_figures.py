@@ -18,8 +18,7 @@ from beliefscope.agent import DRQN, GRU, TrainingSpec
 from beliefscope.paper import CELLS
 from beliefscope.pomdp import Irrelevant, MountainHike, TMaze
 from beliefscope.report.compositions import learning
-from beliefscope.report.drawings import altitude_map, base_pomdps, t_maze
-from beliefscope.report.figures import figures, slug, write_figures
+from beliefscope.report.figures import altitude_map, base_pomdps, figures, slug, t_maze, write_figures
 from beliefscope.report.style import colour, return_axis
 from beliefscope.results.correlations import pearson, points, spearman
 from beliefscope.results.curves import Instrument, Returns, band

@@ -8,7 +8,7 @@ import pytest
 from report.made_up import HIKE, LEARNER, MAZE, as_table, diverge, fail, finish, made_up, row, stored_study, train
 from scipy import stats
 
-from beliefscope.report.tables import hyperparameters, inventory
+from beliefscope.report.page import hyperparameters, inventory
 from beliefscope.results import read_results
 from beliefscope.results.correlations import points
 from beliefscope.results.curves import panels

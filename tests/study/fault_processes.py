@@ -28,8 +28,7 @@ from beliefscope.store import StudyFolder, files, manifest
 from beliefscope.store.study_folder import count_states
 from beliefscope.study.devices import keep_compiled_programs
 from beliefscope.study.workers import local
-from beliefscope.study.workers.execute import execute, outcome_of
-from beliefscope.study.workers.interface import Message, Outcome, Ready
+from beliefscope.study.workers.execute import Message, Outcome, Ready, execute, outcome_of
 
 _SPARE = 6  # workers of a study: two, and those that replace both when they are killed, twice
 BUSY = 60.0  # seconds of processor time after which a command hangs

@@ -9,7 +9,7 @@ from beliefscope import StudyFolder, read_study, run_study
 from beliefscope.store import Damaged, read_record, write_record
 from beliefscope.store.pieces import Piece
 from beliefscope.store.study_folder import archive, count_states
-from beliefscope.study.missing import describe_trained_again, pieces_to_do, set_aside_trainings
+from beliefscope.study.schedule import describe_trained_again, pieces_to_do, set_aside_trainings
 
 MORE = TOML.replace("estimators =", "epsilons = [0.0, 0.2]\nestimators =")
 AGAIN = "trained again, since measurements that are asked for need its networks: T-Maze, L = 3, GRU, seed {}"

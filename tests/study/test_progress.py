@@ -5,19 +5,19 @@ import io
 import pytest
 from rich.console import Console
 
-from beliefscope.study import progress
+import beliefscope.study.run as run_module
 
 
 @pytest.fixture
 def seen(monkeypatch, request):
     text = io.StringIO()
     console = Console(file=text, force_terminal=request.param, no_color=True, width=120)
-    monkeypatch.setattr(progress, "Console", lambda stderr: console)
+    monkeypatch.setattr(run_module, "Console", lambda stderr: console)
     return text
 
 
 def show():
-    with progress.ProgressDisplay("a study [/x]", total=100.0, pieces=3, workers=2) as shown:
+    with run_module.ProgressDisplay("a study [/x]", total=100.0, pieces=3, workers=2) as shown:
         shown.begin(0, "seed 0: train", 50.0)
         shown.update(0, 0.5)
         shown.wait(1)
@@ -53,9 +53,9 @@ def test_a_log_has_a_line_at_the_end_which_does_not_count_what_failed_as_done(se
 def test_a_line_of_a_log_says_how_long_it_will_take(monkeypatch):
     """Half of the work in 10 minutes: the other half takes as long."""
     now, seen = [0.0], io.StringIO()
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(progress, "Console", lambda stderr: Console(file=seen, get_time=lambda: now[0]))
-    with progress.ProgressDisplay("a study", total=100.0, pieces=4, workers=1) as shown:
+    monkeypatch.setattr(run_module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(run_module, "Console", lambda stderr: Console(file=seen, get_time=lambda: now[0]))
+    with run_module.ProgressDisplay("a study", total=100.0, pieces=4, workers=1) as shown:
         for _ in range(2):
             shown.begin(0, "seed 0: train", 25.0)
             now[0] += 300.0
@@ -65,7 +65,7 @@ def test_a_line_of_a_log_says_how_long_it_will_take(monkeypatch):
 
 @pytest.mark.parametrize("seen", [False], indirect=True)
 def test_pieces_that_another_process_has_done_count_as_done(seen):
-    with progress.ProgressDisplay("a study", total=100.0, pieces=2, workers=1) as shown:
+    with run_module.ProgressDisplay("a study", total=100.0, pieces=2, workers=1) as shown:
         shown.begin(0, "seed 0: train", 50.0)
         shown.end(0, done=1)
         shown.add(done=1, seconds=50.0)

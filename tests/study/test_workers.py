@@ -19,7 +19,7 @@ from beliefscope.store.pieces import Piece
 from beliefscope.study import devices
 from beliefscope.study.devices import first_compiles_alone
 from beliefscope.study.workers import choose_backend, local
-from beliefscope.study.workers.ray_task import ChangedFiles, files_needed, private_folder, write_files
+from beliefscope.study.workers.ray import ChangedFiles, files_needed, private_folder, write_files
 
 RUN = "0123456789abcdef"
 TRAINING = Piece(kind="train", run=RUN, label="a run")
@@ -235,7 +235,7 @@ def test_an_error_in_a_task_frees_its_folder(tmp_path, monkeypatch):
 
 
 def test_a_process_is_pinned_to_one_core_and_may_be_pinned_to_another_later():
-    code = "import os; from beliefscope.study.workers.ray_task import pin_to_core\n"
+    code = "import os; from beliefscope.study.workers.ray import pin_to_core\n"
     code += "for number in range(4): pin_to_core(number); print(*os.sched_getaffinity(0))"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     cores = sorted(os.sched_getaffinity(0))

@@ -63,3 +63,7 @@ def copied(whole: StudyFolder, folder: Path) -> StudyFolder:
             there.parent.mkdir(parents=True, exist_ok=True)
             there.write_bytes(file.read_bytes())
     return StudyFolder(folder)
+
+
+def go_on(folder: Path, *options: object) -> tuple[int, str, str]:
+    return run("run", definition(folder.parent), "--out", folder, "--workers", 1, *options)

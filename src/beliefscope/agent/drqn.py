@@ -18,8 +18,7 @@ import optax
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
-from beliefscope.agent.evaluate import EpsilonGreedy
-from beliefscope.agent.network import QNetwork, network_input
+from beliefscope.agent.network import EpsilonGreedy, QNetwork, network_input
 from beliefscope.agent.replay import Episode, Replay, empty_replay, refresh_values, sample, store
 from beliefscope.agent.sequence import lay_out, pairing, steps_needed
 from beliefscope.agent.training_spec import DRQN

@@ -1,17 +1,42 @@
-"""The recurrent Q-network Q_θ: S stacked recurrent layers and a linear layer.
+"""What a recurrent agent is, the recurrent Q-network Q_θ, and how it acts.
 
-It reads x_t = (one-hot a_{t-1}, or zeros at t = 0; o_t) and gives one value for each action.
+`RecurrentAgent` is all that sampling, filtering and measuring ask of an agent, however it learnt. `QNetwork` is one:
+S stacked recurrent layers and a linear layer. It reads x_t = (one-hot a_{t-1}, or zeros at t = 0; o_t) and gives one
+value for each action. `EpsilonGreedy` acts by these values; Ĵ is the mean return of some greedy episodes.
 """
+
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from beliefscope.agent.cells import Cell
-from beliefscope.agent.cells.gated import uniform
-from beliefscope.agent.cells.interface import Memory
+from beliefscope.agent.gated import Memory, uniform
 from beliefscope.agent.sequence import Fresh, Steps, run_layer
+from beliefscope.pomdp import POMDP, rollout
+from beliefscope.pomdp.interface import Observation
+from beliefscope.pomdp.rollout import discounted_return
+
+
+@runtime_checkable
+class RecurrentAgent(Protocol):
+    """One agent, one step."""
+
+    def init_memory(self) -> PyTree:
+        """The memory before the first observation."""
+        ...
+
+    def step(
+        self, memory: PyTree, previous_action: Int[Array, ""], observation: Float[Array, " observation"]
+    ) -> tuple[PyTree, Float[Array, " actions"]]:
+        """The memory h_t after o_t (encoded as a vector), and the value of each action; NO_ACTION precedes o_0."""
+        ...
+
+    def memory_vector(self, memory: PyTree) -> Float[Array, " memory"]:
+        """The memory as one vector: what is compared with the belief."""
+        ...
 
 
 class QNetwork(eqx.Module):
@@ -100,3 +125,45 @@ def network_input(
 ) -> Float[Array, "*batch inputs"]:
     """x_t: the one-hot previous action (zeros for NO_ACTION) and the observation."""
     return jnp.concatenate([jax.nn.one_hot(previous_action, num_actions), observation], axis=-1)
+
+
+class EpsilonGreedy(NamedTuple):
+    """A policy for `rollout`: the best action, or with probability ε = `rate` one of the exploration policy.
+
+    With ε = 0 it is the greedy policy.
+    """
+
+    agent: RecurrentAgent
+    pomdp: POMDP
+    rate: float | Float[Array, ""]
+
+    def init_memory(self) -> PyTree:
+        return self.agent.init_memory()
+
+    def act(
+        self, key: PRNGKeyArray, memory: PyTree, previous_action: Int[Array, ""], observation: Observation
+    ) -> tuple[PyTree, Int[Array, ""]]:
+        key_coin, key_explore = jax.random.split(key)
+        memory, values = self.agent.step(memory, previous_action, self.pomdp.encode_observation(observation))
+        explore = jax.random.uniform(key_coin) < self.rate
+        return memory, jnp.where(explore, self.pomdp.sample_exploration(key_explore), jnp.argmax(values))
+
+
+class Evaluation(NamedTuple):
+    """Means over the episodes."""
+
+    discounted_return: Float[Array, ""]  # Ĵ
+    undiscounted_return: Float[Array, ""]
+    length: Float[Array, ""]  # actions taken
+    terminated: Float[Array, ""]  # fraction of episodes that ended in a terminal state
+
+
+def evaluate(key: PRNGKeyArray, pomdp: POMDP, agent: RecurrentAgent, *, num_episodes: int) -> Evaluation:
+    """Play greedily."""
+    played = rollout(key, pomdp, EpsilonGreedy(agent, pomdp, 0.0), num_episodes=num_episodes).trajectory
+    return Evaluation(
+        discounted_return=jnp.mean(discounted_return(played.rewards, pomdp.discount)),
+        undiscounted_return=jnp.mean(jnp.sum(played.rewards, axis=1)),
+        length=jnp.mean(played.lengths.astype(float)),
+        terminated=jnp.mean(played.terminated.astype(float)),
+    )

@@ -3,13 +3,18 @@
 After each chunk of episodes the network, the metrics and the state to resume from are written in this order;
 `resume.eqx` decides how far a run is, and has the digests of the metrics and networks up to there, so that those of
 another run are found in their place. A run that ends writes `trained.json`, with the digests of its files, or
-`failed.json`.
+`failed.json`. `read_spec` reads back what was trained, from `spec.json`. `enter` makes a folder of runs a study.
+
+`begin_from` begins a run with what a shorter run of the same settings has stored. What an agent learns in an episode
+does not depend on how many are to come, so a run that continues a shorter one has the same bits as one that is trained
+so long from the start (on the same machine).
 """
 
 import contextlib
 import dataclasses
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +24,99 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import UInt8
 
+from beliefscope.agent.cells import CELLS
 from beliefscope.agent.drqn import Agent, init_agent
 from beliefscope.agent.network import QNetwork
-from beliefscope.agent.training_spec import TrainingSpec
+from beliefscope.agent.training_spec import DRQN, TrainingSpec
 from beliefscope.errors import is_whole, require
-from beliefscope.pomdp import POMDP, Irrelevant, PomdpFileError, TabularPOMDP, format_pomdp
-from beliefscope.store.arrays import load_tree, save_tree
+from beliefscope.pomdp import (
+    POMDP,
+    Irrelevant,
+    MountainHike,
+    PomdpFileError,
+    TabularPOMDP,
+    TMaze,
+    format_pomdp,
+    label_of,
+    maximal_return,
+    read_pomdp,
+)
 from beliefscope.store.files import (
     Damaged,
     clear_unfinished,
+    load_tree,
+    lock,
     read_bytes,
     read_lines,
     read_record,
+    save_tree,
     write_atomic,
     write_lines,
     write_record,
 )
+from beliefscope.store.growing_study import NewRun, add_runs
 from beliefscope.store.layout import RunFiles, StudyFiles, is_file, is_there
 from beliefscope.store.manifest import made_with
+from beliefscope.store.pieces import training_name
 from beliefscope.store.schema import Evaluation, Failed, checked
-from beliefscope.store.study_folder import read_trained, stored_episodes
+from beliefscope.store.study_folder import LONGEST_NAME, read_trained, stored_episodes
+
+
+def read_spec(run: Path, *, file: Path | None = None) -> TrainingSpec:
+    """The description of the run in this folder.
+
+    A POMDP of tables is read from the .pomdp file that is stored with the run; `file` is needed where an older version
+    stored none.
+
+    A run is rebuilt only if this is exact: the result's own description must equal `spec.json`.
+    """
+    stored = RunFiles(run).spec
+    require(
+        is_file(stored),
+        rule="a run is a folder with a spec.json, DIR/runs/<id>",
+        received=str(run),
+        advice="choose one of the folders that `beliefscope train` has named at its end",
+    )
+    text = stored.read_text("utf-8", "replace")
+    kept = RunFiles(run).pomdp
+    for spec in _candidates(stored, text, file if file is not None or not is_file(kept) else kept):
+        if spec.canonical_json() == text:
+            return spec
+    raise ValueError(
+        "a run is rebuilt from its description where the POMDP is beliefscope's own or in its .pomdp file, and the "
+        f"cell is beliefscope's own, but {stored} describes another; pass the right .pomdp file by --file, or build "
+        "the TrainingSpec in Python and call beliefscope.measure(RunFolder(folder, spec))."
+    )
+
+
+def _candidates(stored: Path, text: str, file: Path | None) -> list[TrainingSpec]:
+    """All possible POMDPs: arrays are stored by digest, so the variants are tried."""
+    try:
+        described = json.loads(text)
+        learner = dict(described["learner"])
+        kind, cell = learner.pop("class"), CELLS.get(learner.pop("cell"))
+        if kind != "DRQN" or cell is None:
+            return []
+        pomdps = _pomdps(described["pomdp"], file)
+        return [
+            TrainingSpec(pomdp=pomdp, learner=DRQN(cell=cell, **learner), seed=described["seed"]) for pomdp in pomdps
+        ]
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{stored} describes a run as `beliefscope train` writes it, but it cannot be read ({error!r}); restore "
+            "the file or train again."
+        ) from error
+
+
+def _pomdps(described: dict[str, Any], file: Path | None) -> list[POMDP]:
+    fields = dict(described)
+    kind = fields.pop("class")
+    if kind in ("TMaze", "MountainHike"):
+        return [{"TMaze": TMaze, "MountainHike": MountainHike}[kind](**fields)]
+    if kind == "Irrelevant":
+        inner, size = _pomdps(fields["pomdp"], file), fields["dimensions"]
+        return [Irrelevant.of_paper(pomdp, size, variant) for pomdp in inner for variant in ("text", "code")]
+    return [] if file is None else [read_pomdp(file, horizon=fields["horizon"])]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,9 +188,8 @@ class RunFolder:
 
     def _digests(self, episode: int) -> UInt8[np.ndarray, "files 32"]:
         """Those of the metrics and networks of at most so many episodes; zeros for what is not there."""
-        _, *networks = self._lasting()
         contents = [json.dumps(self.metrics(until=episode)).encode()]
-        for due, file in zip(self.spec.learner.checkpoints(), networks, strict=True):
+        for due, file in zip(self.spec.learner.checkpoints(), self._lasting()[1:], strict=True):
             contents.append(read_bytes(file) if due <= episode and is_there(file) else b"")
         rows = [hashlib.sha256(content).digest() if content else bytes(32) for content in contents]
         return np.frombuffer(b"".join(rows), np.uint8).reshape(-1, 32)
@@ -255,3 +332,69 @@ def _settings(description: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         flat.update(inner)
     flat.pop("seed", None)
     return flat
+
+
+def enter(runs: Sequence[RunFolder], environment: str | None = None) -> None:
+    """Enter the runs of one folder into its study.json; `environment` is its name, by default from the POMDP."""
+    by_id = {run.spec.id: run.spec for run in runs}
+
+    def optimum(id: str) -> float | None:
+        best = maximal_return(by_id[id].pomdp)
+        return best.value if best is not None and best.exact else None
+
+    add_runs(runs[0].folder, [_described(run, environment) for run in runs], optimum)
+
+
+def _described(run: RunFolder, environment: str | None) -> NewRun:
+    spec, described = run.spec, json.loads(run.spec.canonical_json())
+    del described["seed"], described["learner"]["cell"]
+    group = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
+    name = "".join(letter if letter.isprintable() else "�" for letter in environment or label_of(spec.pomdp))
+    return NewRun(spec.id, name[:LONGEST_NAME], spec.learner.cell.__name__, spec.seed, group)
+
+
+def begin_from(shorter: RunFolder, run: RunFolder) -> None:
+    """Copy what the shorter run has stored; a run that has begun already stays as it is.
+
+    The state to resume from is copied last: what it says counts.
+    """
+    if is_file(run.files.resume) or run.finished() or run.failed() is not None:
+        return
+    with lock(shorter.files.study.lock(training_name(shorter.spec.id))):
+        _copy(shorter, run)
+
+
+def _copy(shorter: RunFolder, run: RunFolder) -> None:
+    state = shorter.resume()
+    done, agent = (0, None) if state is None else state
+    networks = [] if state is None else [each for each in run.spec.learner.checkpoints() if each <= done]
+    missing = sorted(set(networks) - set(shorter.checkpoints()))
+    require(
+        state is not None and not missing,
+        rule="a run is lengthened from its resume.eqx and its networks",
+        received=f"{shorter.path} without {f'the networks after {missing} episodes' if missing else 'resume.eqx'}",
+        advice="leave out --lengthen, which trains from the start",
+    )
+    for episode in networks:
+        write_atomic(run.files.network(episode), read_bytes(shorter.files.network(episode)))
+    write_atomic(run.files.metrics, read_bytes(shorter.files.metrics))
+    run.save_state(agent, done)
+
+
+def shorter_run(spec: TrainingSpec, folder: Path) -> RunFolder:
+    """The run in the folder that has the same settings and seed, and fewer episodes."""
+    for files in StudyFiles(folder).runs():
+        text = read_bytes(files.spec).decode("utf-8", "replace")
+        try:
+            episodes = json.loads(text)["learner"]["num_episodes"]
+            learner = dataclasses.replace(spec.learner, num_episodes=episodes)
+        except (ValueError, KeyError, TypeError):
+            continue
+        found = RunFolder(folder, dataclasses.replace(spec, learner=learner))
+        if found.spec.canonical_json() == text and episodes < spec.learner.num_episodes:
+            return found
+    raise ValueError(
+        "--lengthen takes a folder with the same runs of fewer episodes, all other settings being the same, but got "
+        f"{str(folder)!r}, which has none for seed {spec.seed}; repeat the settings of the runs there, with a larger "
+        "--num-episodes."
+    )

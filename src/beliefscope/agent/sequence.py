@@ -18,8 +18,9 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from beliefscope.agent import sequence_kernel
-from beliefscope.agent.cells.gated import (
+from beliefscope.agent.gated import (
     Blocks,
+    Cell,
     GatedCell,
     Matrices,
     add_recurrent,
@@ -27,7 +28,6 @@ from beliefscope.agent.cells.gated import (
     split,
     sum_of_outer_products,
 )
-from beliefscope.agent.cells.interface import Cell
 
 Steps = int | Int[Array, ""]
 Fresh = Bool[Array, "time rows"] | None

@@ -15,7 +15,7 @@ from jax import lax
 from jax.experimental import pallas as pl
 from jaxtyping import Array, Float
 
-from beliefscope.agent.cells.gated import Blocks, GatedCell, Matrices, Product
+from beliefscope.agent.gated import Blocks, GatedCell, Matrices, Product
 
 _ROWS = 16
 

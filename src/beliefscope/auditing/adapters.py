@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from beliefscope.agent.interface import RecurrentAgent
+from beliefscope.agent.network import RecurrentAgent
 from beliefscope.auditing.arrays import inputs_of
 from beliefscope.auditing.interface import AuditedAgent
 from beliefscope.errors import require

@@ -25,7 +25,7 @@ from beliefscope.auditing.histories import Episodes, some_episodes
 from beliefscope.belief import Filter
 from beliefscope.errors import require
 from beliefscope.pomdp import NO_OBSERVATION, POMDP, Finite
-from beliefscope.store.arrays import read_foreign_arrays
+from beliefscope.store.files import read_foreign_arrays
 
 _AT_ONCE = 500  # episodes that are checked together
 _NEEDED = ("observations", "actions")

@@ -7,15 +7,20 @@ scale with four seeds, gets 'not enough data', with the numbers that exist.
 from collections.abc import Iterable, Mapping
 
 from beliefscope.claims.evidence import Evidence
-from beliefscope.claims.hikes import cells_in_varying_hike, two_groups_of_policies
-from beliefscope.claims.in_every_environment import both_correlate, both_rise, information_under_every_epsilon
-from beliefscope.claims.irrelevant import relevant_and_irrelevant
-from beliefscope.claims.mazes import (
+from beliefscope.claims.one_environment import (
     cells_in_maze_50,
     cells_in_maze_100,
     cells_in_stochastic_maze,
+    cells_in_varying_hike,
     estimates_are_tight,
     least_information_of_the_optimal,
+    two_groups_of_policies,
+)
+from beliefscope.claims.several_environments import (
+    both_correlate,
+    both_rise,
+    information_under_every_epsilon,
+    relevant_and_irrelevant,
 )
 from beliefscope.claims.verdict import Claim, Verdict, as_text, judge
 from beliefscope.results.curves import Panel

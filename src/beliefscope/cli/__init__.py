@@ -15,8 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from beliefscope import __version__
-from beliefscope.cli.output import plain, readers_may_leave
-from beliefscope.cli.words import understood
+from beliefscope.cli.output import plain, readers_may_leave, understood
 
 
 class _Command(NamedTuple):

@@ -15,7 +15,7 @@ from beliefscope.paper import CELLS
 from beliefscope.store.files import Damaged, write_atomic
 from beliefscope.store.growing_study import made_by_train
 from beliefscope.store.layout import StudyFiles
-from beliefscope.store.measurement_spec import ESTIMATORS
+from beliefscope.store.pieces import ESTIMATORS
 from beliefscope.store.study_folder import StudyFolder, archive, count_states
 from beliefscope.studies import shipped_studies
 

@@ -1,9 +1,13 @@
-"""Output: its reader may leave, as in `beliefscope list | head -1`, and nothing in it is obeyed by a terminal."""
+"""The text that commands print, and words of the command line that are understood in more than one form.
+
+The reader of an output may leave, as in `beliefscope list | head -1`, and a terminal obeys nothing in it. `--cell gru`
+and `--seeds 0,1,2` are understood.
+"""
 
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 
@@ -51,3 +55,25 @@ def readers_may_leave() -> Iterator[None]:
 def plain(text: str) -> str:
     """Without what a terminal would obey: names of files and in files may hold anything."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "�" for letter in text)
+
+
+_CAPITALS = ("--cell",)  # options whose values are names in capitals
+_LISTS = ("--seeds", "--episodes")  # options whose values may be apart by commas
+
+
+def understood(given: Sequence[str]) -> list[str]:
+    """The words of a command in the form that its options have."""
+    words, option = [], ""
+    for word in given:
+        if word.startswith("--"):
+            option, equals, value = word.partition("=")
+            words += [option, *_values(option, value)] if equals and option in (*_CAPITALS, *_LISTS) else [word]
+        else:
+            words += _values(option, word)
+    return words
+
+
+def _values(option: str, word: str) -> list[str]:
+    if option in _CAPITALS:
+        return [word.upper()]
+    return [part.strip() for part in word.split(",") if part.strip()] if option in _LISTS else [word]

@@ -2,10 +2,9 @@
 
 from beliefscope.measurement.checkpoints import measure, measure_checkpoint
 from beliefscope.measurement.greedy_episodes import Atoms, exact_information, trace, visited_atoms
-from beliefscope.measurement.interface import Pairs
 from beliefscope.measurement.logged import pairs_from_trajectories
 from beliefscope.measurement.other_frameworks import BatchedAgent, Played, play
-from beliefscope.measurement.sample import sample_pairs
+from beliefscope.measurement.sample import Pairs, sample_pairs
 
 __all__ = [
     "Atoms",

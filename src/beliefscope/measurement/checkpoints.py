@@ -9,6 +9,9 @@ A measurement of sufficiency has shares in place of bits: how much of what the b
 memory, on two sets of histories. `own` are those of the checkpoint's own policy, `last` those of the run's last one,
 which the checkpoint's network reads without acting: on its own histories an agent that stays at the start has all of
 the belief in sight. Beside them stand, where beliefs recur, the atoms bound on I(h; b).
+
+The controls say what else shares information with the belief, on the same histories: a memory that shares many bits
+with the belief may owe them to the time alone, to the last observations, or to what any untrained network keeps.
 """
 
 import dataclasses
@@ -16,12 +19,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from beliefscope.agent.as_study import enter
 from beliefscope.agent.network import QNetwork, WholeMemory
-from beliefscope.agent.run_folder import RunFolder
+from beliefscope.agent.run_folder import RunFolder, enter
 from beliefscope.belief import ByPart, filter_of_paper
 from beliefscope.errors import require
 from beliefscope.fast_keys import generator
@@ -38,17 +41,43 @@ from beliefscope.information import (
     discrete_entropy,
     sufficiency,
 )
-from beliefscope.measurement.controls import controls, given_time
 from beliefscope.measurement.greedy_episodes import can_enumerate, exact_information, visited_atoms
-from beliefscope.measurement.interface import Pairs
-from beliefscope.measurement.progress import EstimateBar
-from beliefscope.measurement.sample import sample_pairs
+from beliefscope.measurement.sample import Pairs, sample_pairs
+from beliefscope.progress import EstimateBar
 from beliefscope.store import MeasurementSpec, Record, made_with, read_record, write_record
+from beliefscope.store.files import make_once
 from beliefscope.store.growing_study import add_measurement
-from beliefscope.store.lock import make_once
-from beliefscope.store.measurement_spec import OLDER
-from beliefscope.store.pieces import Piece, first_middle_last, measurement_name
+from beliefscope.store.pieces import OLDER, Piece, first_middle_last, measurement_name
 from beliefscope.warning_signs import doubts
+
+
+def controls(
+    key: PRNGKeyArray, estimator: Estimator, pairs: Pairs, belief: Any, *, horizon: int
+) -> dict[str, Estimate]:
+    """The information of each control with the belief, by name; `pairs.replayed` is the network before training."""
+    require(
+        pairs.replayed is not None,
+        rule="the controls need what the untrained network remembers of the same histories",
+        received="no replayed memories",
+        advice="pass replay=network_before_training to sample_pairs",
+    )
+    key_shuffle, *keys = jax.random.split(key, 7)
+    time = jax.nn.one_hot(pairs.time, horizon)
+    others: dict[str, Any] = {
+        "untrained": pairs.replayed,  # (b) the same network at episode 0 over these histories
+        "time": time,  # (c)
+        "observation": pairs.observation,  # (d) o_t
+        "recent": pairs.recent,  # (e) the last 8 (action, observation)
+        "memory and time": jnp.concatenate([pairs.memory, time], axis=1),
+    }
+    found = {name: estimator.estimate(key, x, belief) for key, (name, x) in zip(keys, others.items(), strict=False)}
+    order = generator(key_shuffle).permutation(len(pairs.time))
+    return {"shuffled": estimator.estimate(keys[-1], pairs.memory[order], belief), **found}  # (a)
+
+
+def given_time(found: dict[str, Estimate]) -> float:
+    """I(h; b | t) = I(h, t; b) − I(t; b), in bits, by the chain rule."""
+    return found["memory and time"].bits - found["time"].bits
 
 
 def measure(

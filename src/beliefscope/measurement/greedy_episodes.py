@@ -34,8 +34,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, Shaped
 
-from beliefscope.agent.evaluate import EpsilonGreedy
-from beliefscope.agent.interface import RecurrentAgent
+from beliefscope.agent.network import EpsilonGreedy, RecurrentAgent
 from beliefscope.belief import Filter, KalmanFilter, ProductFilter, run_filter
 from beliefscope.errors import is_whole, require
 from beliefscope.information import SmoothedInformation, smoothed_information

@@ -1,4 +1,4 @@
-"""Sample pairs (memory, belief): play an agent, draw a step of each episode, filter up to it.
+"""Pairs (memory, belief): play an agent, draw a step of each episode, filter up to it.
 
 The step is drawn uniformly from those at which the agent acted: visited, and not terminal. `beliefs_at` and
 `memories_at` follow recorded episodes up to the drawn step and keep nothing of the steps before it, so that a belief of
@@ -6,6 +6,7 @@ a thousand particles is stored once for each episode.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,17 +14,30 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray, PyTree
 
-from beliefscope.agent.evaluate import EpsilonGreedy
-from beliefscope.agent.interface import RecurrentAgent
-from beliefscope.agent.network import network_input
+from beliefscope.agent.network import EpsilonGreedy, RecurrentAgent, network_input
 from beliefscope.belief import Filter
 from beliefscope.errors import is_real, is_whole, require
 from beliefscope.fast_keys import fast_key
-from beliefscope.measurement.interface import RECENT, Pairs
 from beliefscope.pomdp import POMDP, rollout
 from beliefscope.pomdp.arguments import check_pomdp_type
 from beliefscope.pomdp.interface import NO_ACTION
 from beliefscope.pomdp.rollout import discounted_return
+
+RECENT = 8  # how many of the last (action, observation) pairs are kept
+
+
+class Pairs(NamedTuple):
+    """One step of each of N episodes."""
+
+    memory: Float[Array, "n memory"]  # h_t
+    belief: PyTree  # features of b_t: vectors [n, d], sets [n, M, d], or a record of those by part
+    time: Int[Array, " n"]  # t
+    observation: Float[Array, "n observation"]  # o_t as the network reads it
+    recent: Float[Array, "n recent"]  # (a_{t-1}, o_t) and the seven before it, newest first, zeros before the start
+    replayed: Float[Array, "n other"] | None  # the memory of another agent along the same histories, where one is given
+    health: PyTree  # how far each belief can be trusted
+    returns: Float[Array, " n"] | None  # the episode's discounted return, where it is known
+
 
 _CHUNK = 500  # episodes at a time, which bounds the memory whatever N is
 _CHUNKS_ON_GPU = 10  # side by side, where a step takes as long for one chunk

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from beliefscope.errors import is_real, require
-from beliefscope.hike_map import START, TOP, altitude, turned_move
+from beliefscope.paper import START, TOP, altitude, turned_move
 from beliefscope.pomdp.arguments import (
     Variant,
     check_action,

@@ -9,16 +9,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from beliefscope.report.overlays import OVERLAYS, legend, overlays
 from beliefscope.report.plotly import (
+    OVERLAYS,
     Trace,
     axes,
     called,
     drawn,
     label,
+    legend,
     level,
     literal,
     numbers,
+    overlays,
     ramp,
     return_ticks,
     seed_curve,

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Shaped
 
-from beliefscope.hike_map import TOP, altitude, turned_move
+from beliefscope.paper import TOP, altitude, turned_move
 
 POINTS = 12_800  # particles of a trace, over all its steps: a cloud needs no more, and a page of traces stays small
 GRID = 60  # points of the altitude map along each side

@@ -28,7 +28,6 @@ FULL_PAIRS = 20_000  # its pairs: N = 10,000 to train on, and as many fresh ones
 MIN_SEEDS = 4
 _LAST = 10  # checkpoints that make the final value
 
-Row = dict[str, Any]
 Quantity = Literal["return", "bits", "fraction"]
 
 
@@ -130,18 +129,22 @@ class Band(NamedTuple):
 
 def panels(table: polars.DataFrame, *, of_shares: bool = False) -> tuple[Panel, ...]:
     """The curves of a table, in its order: those of bits, or those of sufficiency."""
-    found: dict[tuple, dict[str, dict[tuple[int, str], list[Row]]]] = {}
-    for row in table.iter_rows(named=True):
-        if (row["estimator"] == SHARES) != of_shares or row["episode"] is None:
+    found: dict[tuple, dict[str, dict[tuple[int, str], list[int]]]] = {}  # numbers of rows
+    keys = table.select(
+        "environment", "part", "epsilon", "memory", "cell", "seed", "run", "episode", *Instrument._fields
+    )
+    for number, row in enumerate(keys.iter_rows()):
+        environment, part, epsilon, memory, cell, seed, run, episode, *how = row
+        if (how[0] == SHARES) != of_shares or episode is None:
             continue
-        instrument = Instrument(row["estimator"], row["epochs"], row["N"], row["M"])
-        which = row["environment"], row["part"], float(row["epsilon"]), row["memory"], instrument
-        found.setdefault(which, {}).setdefault(row["cell"], {}).setdefault((row["seed"], row["run"]), []).append(row)
+        which = environment, part, float(epsilon), memory, Instrument(*how)
+        found.setdefault(which, {}).setdefault(cell, {}).setdefault((seed, run), []).append(number)
+    columns = _Columns.of(table)
     return tuple(
         Panel(
             *which,
             curves={
-                cell: tuple(_curve(*who, rows) for who, rows in sorted(by_cell[cell].items()))
+                cell: tuple(_curve(*run, rows, columns) for run, rows in sorted(by_cell[cell].items()))
                 for cell in in_order(by_cell)
             },
         )
@@ -232,28 +235,45 @@ def _band(curves: list[tuple[np.ndarray, np.ndarray]]) -> Band:
     return Band(np.array(shared, int), stack.mean(axis=0), stack.min(axis=0), stack.max(axis=0))
 
 
-def _curve(seed: int, run: str, rows: list[Row]) -> Curve:
+class _Columns(NamedTuple):
+    """A table as arrays."""
+
+    episode: list[Any]
+    warnings: list[str | None]
+    numbers: dict[str, Float[np.ndarray, " rows"]]  # NaN where they are null, too
+    known: dict[str, Bool[np.ndarray, " rows"]]  # not null
+
+    @classmethod
+    def of(cls, table: polars.DataFrame) -> "_Columns":
+        names = [name for name in table.columns if name not in _ABOUT]
+        numbers = {name: table[name].cast(polars.Float64).to_numpy() for name in names}
+        known = {name: table[name].is_not_null().to_numpy() for name in names}
+        return cls(table["episode"].to_list(), table["warnings"].to_list(), numbers, known)
+
+
+def _curve(seed: int, run: str, rows: list[int], columns: _Columns) -> Curve:
     """A checkpoint that was measured twice, with controls and without, has the values of both."""
-    merged: dict[int, Row] = {}
+    by_episode: dict[int, list[int]] = {}
     for row in rows:
-        there = merged.setdefault(row["episode"], {})
-        there.update({name: value for name, value in row.items() if there.get(name) is None})
-    episodes = sorted(merged)
-    names = [name for name in rows[0] if name not in _ABOUT]
-    values = {name: np.array([_number(merged[episode][name]) for episode in episodes]) for name in names}
+        by_episode.setdefault(columns.episode[row], []).append(row)
+    episodes = sorted(by_episode)
+    first = [by_episode[episode][0] for episode in episodes]
+    values = {name: numbers[first] for name, numbers in columns.numbers.items()}
+    warnings = {episode: columns.warnings[row] for episode, row in zip(episodes, first, strict=True)}
+    for place, episode in enumerate(episodes):
+        for row in by_episode[episode][1:]:
+            warnings[episode] = columns.warnings[row] if warnings[episode] is None else warnings[episode]
+            for name, numbers in columns.numbers.items():
+                if not columns.known[name][by_episode[episode][0]] and np.isnan(values[name][place]):
+                    values[name][place] = numbers[row]
     values["entropy"] = np.where(values["entropy_flagged"] == 0, values["entropy"], np.nan)
     # A difference of two estimates says something only where it exceeds its error.
     beyond = np.nan_to_num(2 * values["given_time_error"])
     values["given_time"] = np.where(values["given_time"] > beyond, values["given_time"], np.nan)
-    values = _with_fraction(values)
-    warnings = {episode: merged[episode]["warnings"] for episode in episodes if merged[episode]["warnings"]}
-    return Curve(run, seed, np.array(episodes, int), values, warnings)
+    found = {episode: text for episode, text in warnings.items() if text}
+    return Curve(run, seed, np.array(episodes, int), _with_fraction(values), found)
 
 
 def _with_fraction(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     with np.errstate(divide="ignore", invalid="ignore"):
         return values | {"fraction": np.where(values["entropy"] > 0, values["bits"] / values["entropy"], np.nan)}
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)

@@ -16,8 +16,7 @@ import polars
 from beliefscope.errors import require
 from beliefscope.results.correlations import Correlated, correlated
 from beliefscope.results.curves import Calibrated, Instrument, Panel, Returns, bound_panels, in_order, panels
-from beliefscope.results.sources import Source, sources_of
-from beliefscope.results.table import COLUMNS, Row, calibrations, read_csv, table_of
+from beliefscope.results.table import COLUMNS, Row, Source, calibrations, read_csv, sources_of, table_of
 from beliefscope.store.files import Damaged, read_json
 from beliefscope.store.layout import is_there
 from beliefscope.store.pieces import Piece, Run

@@ -4,6 +4,9 @@ It is read from the stored records of one or several study folders, or from expo
 of the studies and hold neither times nor hosts. So the same study gives the same bytes, however often it was
 interrupted and wherever it ran. Runs that diverged have no rows. A table is a Polars DataFrame; values that were not
 measured are null.
+
+Studies share runs, and a study may be done in parts, in several folders. A run that is in two folders counts once, with
+the pieces of both. If both have the same piece, or have trained the run, they must agree.
 """
 
 import csv
@@ -12,16 +15,84 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars
 
 from beliefscope.errors import require
-from beliefscope.results.sources import Source
-from beliefscope.store.files import Damaged, read_bytes
-from beliefscope.store.measurement_spec import STORED, estimator_name
+from beliefscope.store.files import Damaged, Record, read_bytes, read_record
+from beliefscope.store.layout import RunFiles, is_file
+from beliefscope.store.pieces import STORED, Piece, Run, estimator_name
 from beliefscope.store.schema import PARTS
+from beliefscope.store.study_folder import StudyFolder, read_measurement, read_returns, read_trained
 from beliefscope.warning_signs import stored_warnings
+
+
+class Source(NamedTuple):
+    """A run, and where its files lie."""
+
+    run: Run
+    files: RunFiles  # of its training
+    done: dict[str, Path]  # the result of each piece that is done, by its name
+
+    @property
+    def is_trained(self) -> bool:
+        return is_file(self.files.trained)
+
+    def returns(self) -> dict[int, float | None]:
+        """Ĵ by episode."""
+        return read_returns(self.files)
+
+    def measurement(self, piece: Piece) -> Record:
+        return read_measurement(piece, self.done[piece.name])
+
+
+def sources_of(folders: Sequence[StudyFolder]) -> list[Source]:
+    """Every run of the folders once, in the order of its first appearance."""
+    found: dict[str, Source] = {}
+    for folder in folders:
+        for run in folder.runs:
+            done = {piece.name: piece.result(folder.path) for piece in run.pieces if folder.is_done(piece)}
+            source = Source(run, folder.files.run(run.id), done)
+            found[run.id] = _united(found[run.id], source) if run.id in found else source
+    return list(found.values())
+
+
+def _united(first: Source, second: Source) -> Source:
+    shared = (piece for piece in first.run.pieces if piece.name in first.done.keys() & second.done.keys())
+    for piece in shared:
+        _check_agreement(piece.title, first.done[piece.name], second.done[piece.name], piece)
+    names = {piece.name for piece in first.run.pieces}
+    pieces = [*first.run.pieces, *(piece for piece in second.run.pieces if piece.name not in names)]
+    files = first.files if first.is_trained or not second.is_trained else second.files
+    return Source(first.run._replace(pieces=pieces), files, {**second.done, **first.done})
+
+
+def _check_agreement(title: str, one: Path, other: Path, piece: Piece) -> None:
+    """Traces are not compared: they are drawn and not counted."""
+    if piece.kind == "trace":
+        return
+    try:
+        alike = _content(one, piece) == _content(other, piece)
+    except Damaged:  # whoever reads it says so
+        return
+    if not alike:
+        raise ValueError(
+            f"folders that hold the same piece hold the same result, but {title!r} differs between {one} and {other}; "
+            "leave out one of the folders."
+        )
+
+
+def _content(file: Path, piece: Piece) -> object:
+    """The content of a record, without the versions it was made with."""
+    if piece.kind == "train":
+        return read_trained(file)["files"].get("metrics.jsonl")
+    return {name: value for name, value in read_record(file).items() if name != "made_with"}
+
+
+def all_pieces(sources: Iterable[Source]) -> list[Piece]:
+    return [piece for source in sources for piece in source.run.pieces]
+
 
 Row = dict[str, Any]
 _CONTROLS = ("shuffled", "untrained", "time", "observation", "recent", "memory and time")

@@ -3,22 +3,25 @@
 A file is written whole or not at all, carries its checksum, and is written by one process at a time.
 """
 
-from beliefscope.store.arrays import load_arrays, load_tree, save_arrays, save_tree
 from beliefscope.store.files import (
+    Busy,
     Damaged,
     Record,
     clear_unfinished,
+    load_arrays,
+    load_tree,
+    lock,
     read_lines,
     read_record,
+    save_arrays,
+    save_tree,
     write_atomic,
     write_lines,
     write_record,
 )
 from beliefscope.store.layout import RunFiles, StudyFiles, is_file
-from beliefscope.store.lock import Busy, lock
 from beliefscope.store.manifest import made_with, write_manifest
-from beliefscope.store.measurement_spec import MeasurementSpec
-from beliefscope.store.pieces import Piece, Run
+from beliefscope.store.pieces import MeasurementSpec, Piece, Run
 from beliefscope.store.study_folder import StudyFolder
 
 __all__ = [

@@ -1,15 +1,31 @@
-"""How files are written and read: whole or not at all, and every record with the digest of its entries.
+"""How files are written and read: whole or not at all, with the digest of their content, by one process at a time.
 
 A file is written under a temporary name beside its path, flushed to disk, then renamed. A reader finds the old file or
-the new one, never a part. Tests inject their faults in `_write_some`.
+the new one, never a part. Tests inject their faults in `_write_some`. A record is JSON with the digest of its entries.
+
+Arrays are trees in Equinox's format, or named arrays as npz, which are read without JAX. Nothing is ever unpickled. The
+SHA-256 of a tree's arrays follows them in the file, where Equinox's own reader does not look. Named arrays have it as
+one more array, `sha256`.
+
+A lock is one on a file, which the kernel releases when its holder dies.
 """
 
+import contextlib
+import fcntl
 import hashlib
+import io
 import json
+import math
 import os
 import stat
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
+
+from beliefscope.store.layout import is_file
 
 Record = dict[str, Any]
 _MOST = 2**30  # bytes of a file of ours
@@ -152,3 +168,160 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
     except OSError:  # a disk that cannot be written keeps its rubbish; the error that led here says why
         return
+
+
+Tree = TypeVar("Tree")
+_DIGEST = 64  # hexadecimal digits
+_MOST_ARRAYS = 2**28  # bytes of all arrays of a file: a few kilobytes of zip can claim to hold terabytes
+_MOST_FOREIGN = 2**34  # the same of recorded episodes
+
+
+def save_tree(path: Path, tree: object, *, of: str = "") -> None:
+    """Store the arrays of a tree; `of` says whose they are, and enters the checksum."""
+    import equinox as eqx
+    import jax
+
+    buffer = io.BytesIO()
+    eqx.tree_serialise_leaves(buffer, jax.device_get(tree))
+    content = buffer.getvalue()
+    write_atomic(path, content + _tree_digest(content, of))
+
+
+def load_tree(path: Path, like: Tree, *, of: str = "") -> Tree:
+    """The stored tree; `like` has its structure, shapes and types. Older files do not say whose they are."""
+    import equinox as eqx
+
+    stored = read_bytes(path)
+    content, digest = stored[:-_DIGEST], stored[-_DIGEST:]
+    if digest not in (_tree_digest(content, of), _tree_digest(content, "")):
+        raise Damaged(path, "its checksum does not match its content")
+    buffer = io.BytesIO(content)
+    try:
+        tree = eqx.tree_deserialise_leaves(buffer, like)
+    except Exception as error:  # whatever the readers of NumPy and Equinox raise
+        raise Damaged(
+            path, f"it holds other arrays than its run's spec.json describes ({type(error).__name__})"
+        ) from error
+    if buffer.read(1):
+        raise Damaged(path, "it holds more arrays than its run's spec.json describes")
+    return tree
+
+
+def _tree_digest(content: bytes, of: str) -> bytes:
+    return hashlib.sha256(content + of.encode()).hexdigest().encode()
+
+
+def save_arrays(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Store named arrays, compressed."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays, sha256=np.array(_array_digest(arrays)))
+    write_atomic(path, buffer.getvalue())
+
+
+def load_arrays(path: Path) -> dict[str, np.ndarray]:
+    content = read_bytes(path, _MOST_ARRAYS)
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            arrays = _members(archive)
+        digest = str(arrays.pop("sha256"))
+    except Exception as error:  # whatever Python's readers raise on an npz file that was altered
+        raise Damaged(path, f"it cannot be read ({type(error).__name__})") from error
+    if digest != _array_digest(arrays):
+        raise Damaged(path, "its checksum does not match its content")
+    return arrays
+
+
+def read_foreign_arrays(path: Path) -> dict[str, np.ndarray]:
+    """Named arrays that someone else wrote, without a checksum; nothing is unpickled."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _members(archive, most=_MOST_FOREIGN)
+    except Exception as error:  # whatever Python's readers raise on a file that is none, or was altered
+        raise ValueError(
+            f"an .npz file holds arrays of numbers, at most {_MOST_FOREIGN // 2**30} GiB of them, but got "
+            f"{str(path)!r} ({error}); write it by np.savez, without objects."
+        ) from error
+
+
+def _members(archive: zipfile.ZipFile, most: int = _MOST_ARRAYS) -> dict[str, np.ndarray]:
+    members = archive.infolist()
+    if sum(member.file_size for member in members) > most:
+        raise ValueError("more arrays than any of our files has")
+    found = {}
+    for member in members:
+        with archive.open(member) as file:
+            found[member.filename.removesuffix(".npy")] = _read_array(file, member.file_size)
+    return found
+
+
+def _read_array(file: Any, size: int) -> np.ndarray:
+    """The sizes in the header are compared with the member's before memory is allocated."""
+    read_header = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }[np.lib.format.read_magic(file)]
+    shape, fortran, dtype = read_header(file)
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize != size - file.tell():
+        raise ValueError("the array's size is not the one that its header claims")
+    return np.frombuffer(file.read(), dtype).reshape(shape, order="F" if fortran else "C")
+
+
+def _array_digest(arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+class Busy(ValueError):
+    """Another process holds the lock."""
+
+    def __init__(self, path: Path):
+        super().__init__(
+            f"one process at a time works on a piece, but another one holds {path}; wait for it, or stop it and repeat."
+        )
+        self.path = path
+
+    def __reduce__(self):
+        return Busy, (self.path,)
+
+
+def make_once(held: Path, result: Path, make: Callable[[], None]) -> None:
+    """Under the lock `held`, call `make`, which writes the file `result`, unless the file exists."""
+    with lock(held):
+        if not is_file(result):
+            make()
+
+
+@contextlib.contextmanager
+def lock(path: Path) -> Iterator[None]:
+    """Hold the lock, or raise `Busy`. The file is gone afterwards."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = _acquire(path)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # while the lock is held, so that nobody else's file is removed
+            path.unlink()
+        os.close(descriptor)
+
+
+def _acquire(path: Path) -> int:
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Its last holder may have removed the file between our opening and our locking it.
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return descriptor
+        except FileNotFoundError:
+            pass
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise Busy(path) from error
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from beliefscope.errors import require
-from beliefscope.store.files import read_record, write_record
+from beliefscope.store.files import Busy, lock, read_record, write_record
 from beliefscope.store.layout import StudyFiles, is_file
-from beliefscope.store.lock import Busy, lock
 from beliefscope.store.pieces import Piece
 from beliefscope.store.study_folder import FORMAT, LONGEST_NAME, StudyFolder
 

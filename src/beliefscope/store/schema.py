@@ -294,6 +294,11 @@ def checked(path: Path, record: Any, kind: Any) -> Record:
     return record
 
 
+def has_part(record: Record, part: str) -> bool:
+    """Does the record of a measurement have this part of the belief, or "all" of it?"""
+    return part in record if part != "all" else "belief" in record or {"relevant", "irrelevant"} <= record.keys()
+
+
 def check_trace(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays, if they are those of a trace of two episodes (measurement/greedy_episodes.py)."""
     lengths = arrays.get("lengths")

@@ -17,13 +17,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from beliefscope.errors import require
-from beliefscope.store.arrays import load_arrays
-from beliefscope.store.aside import move_aside, move_odd_aside
-from beliefscope.store.files import Damaged, Record, clear_unfinished, read_bytes, read_lines, read_record, write_record
-from beliefscope.store.layout import RunFiles, StudyFiles, episode_of, is_file, is_there
-from beliefscope.store.lock import Busy, lock
-from beliefscope.store.measurement_spec import MeasurementSpec
-from beliefscope.store.pieces import Piece, Run, run_label, training_name, with_added
+from beliefscope.store.files import (
+    Busy,
+    Damaged,
+    Record,
+    clear_unfinished,
+    load_arrays,
+    lock,
+    read_bytes,
+    read_lines,
+    read_record,
+    write_record,
+)
+from beliefscope.store.layout import RunFiles, StudyFiles, episode_of, is_file, is_there, move_aside, move_odd_aside
+from beliefscope.store.pieces import MeasurementSpec, Piece, Run, run_label, training_name, with_added
 from beliefscope.store.schema import (
     BitsRecord,
     Evaluation,
@@ -35,6 +42,7 @@ from beliefscope.store.schema import (
     Trained,
     check_trace,
     checked,
+    has_part,
 )
 
 if TYPE_CHECKING:
@@ -312,10 +320,7 @@ def read_measurement(piece: Piece, file: Path) -> Record:
     written = {"memory": "hidden", **record}  # what it was before there was a choice
     if any(written.get(name) != value for name, value in expected.items()):
         raise Damaged(file, "it is the record of another measurement")
-    asked = (
-        [("belief",), ("relevant", "irrelevant")] if piece.measurement.part == "all" else [(piece.measurement.part,)]
-    )
-    if not any(all(part in record for part in parts) for parts in asked):
+    if not has_part(record, piece.measurement.part):
         raise Damaged(file, "it lacks the part of the belief that was measured")
     return record
 

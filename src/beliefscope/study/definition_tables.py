@@ -17,8 +17,7 @@ from beliefscope.agent.cells import CELLS, LSTM
 from beliefscope.errors import is_real, is_whole, nearest, require
 from beliefscope.pomdp import POMDP, Finite, Irrelevant, MountainHike, TMaze, Variant, read_pomdp
 from beliefscope.store import MeasurementSpec
-from beliefscope.store.measurement_spec import ESTIMATORS, STORED, asked_estimator, estimator_name
-from beliefscope.store.pieces import first_middle_last
+from beliefscope.store.pieces import ESTIMATORS, STORED, asked_estimator, estimator_name, first_middle_last
 from beliefscope.study.spec import Measurement
 
 ScaleName = Literal["quick", "small", "full"]

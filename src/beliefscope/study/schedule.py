@@ -1,13 +1,109 @@
-"""Which piece is next: trainings, then the checkpoints that say most, then what a worker has compiled already.
+"""Which pieces of a study are to be done, and which of them is next.
 
-The first, the last and the middle checkpoint of all runs come first, then those half-way between, and so on: whenever a
-study is stopped, its curves are as fine as its time allowed, and equally fine for all runs.
+To be done are those that are asked for and have no result, with the trainings they need. The networks of a finished run
+may be gone, since `beliefscope archive` removes them. The run stays finished. Only where a piece that is to be done
+reads networks that are gone, the run is trained again.
+
+Next come trainings, then the checkpoints that say most, then what a worker has compiled already. The first, the last
+and the middle checkpoint of all runs come first, then those half-way between, and so on: whenever a study is stopped,
+its curves are as fine as its time allowed, and equally fine for all runs.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+import contextlib
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from beliefscope.store.pieces import Piece
+from beliefscope.store import Busy, Damaged, lock
+from beliefscope.store.pieces import Piece, Run, training_name
+from beliefscope.store.study_folder import StudyFolder, read_trained
 from beliefscope.study.spec import RunSpec
+
+_POLL = 0.1  # seconds
+
+
+def is_asked(piece: Piece, only: Sequence[str]) -> bool:
+    """Does its title contain one of these texts?"""
+    return any(text in piece.title for text in only)
+
+
+def pieces_to_do(stored: StudyFolder, only: Sequence[str] = ()) -> list[Piece]:
+    """The pieces without a result, whose run has not diverged; with `only` those that are asked for."""
+    states = stored.states()
+    without_result = [piece for piece in stored.pieces if states[piece.name] in ("missing", "failed", "running")]
+    asked = [piece for piece in without_result if not only or is_asked(piece, only)]
+    names, runs = {piece.name for piece in asked}, {piece.run for piece in asked}
+    return [piece for piece in without_result if piece.name in names or (piece.kind == "train" and piece.run in runs)]
+
+
+def set_aside_trainings(stored: StudyFolder, pieces: Iterable[Piece]) -> list[Run]:
+    """Of the finished runs whose networks these pieces read and are gone: move the trainings to `quarantine/`."""
+    lacking: dict[str, Piece] = {}  # by run, a piece that lacks networks
+    for piece in pieces:
+        if piece.run not in lacking and _lacks_networks(stored, piece):
+            lacking[piece.run] = piece
+    return [run for run in stored.runs if run.id in lacking and _set_aside_training(stored, lacking[run.id])]
+
+
+def describe_trained_again(runs: Sequence[Run]) -> str:
+    """One line for the user."""
+    if len(runs) == 1:
+        return f"trained again, since measurements that are asked for need its networks: {runs[0].label}"
+    return (
+        f"trained again, since measurements that are asked for need their networks: {len(runs)} runs, "
+        f"such as {runs[0].label}"
+    )
+
+
+def describe_differing(labels: Sequence[str]) -> str:
+    """One line for the user, about runs whose second training gave other networks than the first."""
+    which = labels[0] if len(labels) == 1 else f"{len(labels)} runs, such as {labels[0]}"
+    return (
+        f"trained again with another result: {which}; the networks are not those of the earlier training, so the "
+        "folder mixes results of both (to avoid this, run the study in a new folder)"
+    )
+
+
+def differs_from_earlier(stored: StudyFolder, run: str) -> bool:
+    """Has a run that was trained again other networks than the training that was last set aside?"""
+    earlier = _digests_set_aside(stored, run)
+    with contextlib.suppress(Damaged, FileNotFoundError):
+        return earlier is not None and _network_digests(read_trained(stored.files.run(run).trained)) != earlier
+    return False
+
+
+def _lacks_networks(stored: StudyFolder, piece: Piece) -> bool:
+    with contextlib.suppress(Damaged, FileNotFoundError):  # another process is training the run
+        return bool(stored.lacking(piece))
+    return False
+
+
+def _set_aside_training(stored: StudyFolder, piece: Piece) -> bool:
+    """False if another process has done so in the meantime."""
+    training = Piece(kind="train", run=piece.run, label=piece.label)
+    while _lacks_networks(stored, piece):
+        try:
+            with lock(stored.files.lock(training.name)):
+                if _lacks_networks(stored, piece):
+                    stored.set_aside(training)
+                    return True
+        except Busy:
+            time.sleep(_POLL)
+    return False
+
+
+def _digests_set_aside(stored: StudyFolder, run: str) -> dict[str, str] | None:
+    """Those of the last training in `quarantine/` whose trained.json can be read."""
+    found, number = None, 0
+    while (folder := stored.files.aside(training_name(run), number)).exists():
+        number += 1
+        with contextlib.suppress(Damaged, FileNotFoundError):
+            found = _network_digests(read_trained(folder / stored.files.run(run).trained.name))
+    return found
+
+
+def _network_digests(trained: dict) -> dict[str, str]:
+    return {name: digest for name, digest in trained["files"].items() if name.endswith(".eqx")}
+
 
 Programs = tuple[object, ...]  # equal for pieces that run the same compiled programs
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from beliefscope.pomdp.pomdp_file import CLASSICS, PomdpFileError, classic, parse_pomdp
 from beliefscope.pomdp.pomdp_file.read import classic_text, parse_tables, read_body, read_preamble
-from beliefscope.pomdp.pomdp_file.scan import Scanner
-from beliefscope.pomdp.pomdp_file.statements import Table
+from beliefscope.pomdp.pomdp_file.scan import Scanner, Table
 
 HEAD = """
 discount: 0.9

@@ -15,8 +15,19 @@ import scipy.sparse
 from jaxtyping import Bool, Float64
 
 from beliefscope.errors import require
-from beliefscope.pomdp.pomdp_file.scan import RESERVED, Names, PomdpFileError, Scanner, either, is_name, make_names
-from beliefscope.pomdp.pomdp_file.statements import ANY, MAX_CELLS, Statements, Table
+from beliefscope.pomdp.pomdp_file.scan import (
+    ANY,
+    MAX_CELLS,
+    RESERVED,
+    Names,
+    PomdpFileError,
+    Scanner,
+    Statements,
+    Table,
+    either,
+    is_name,
+    make_names,
+)
 from beliefscope.pomdp.tabular import ROW_SUM_TOLERANCE, RewardFunction, TabularPOMDP
 
 MAX_BYTES = 1 << 30

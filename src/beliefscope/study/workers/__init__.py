@@ -3,7 +3,7 @@
 import importlib.util
 
 from beliefscope.errors import require
-from beliefscope.study.workers.interface import Backend
+from beliefscope.study.workers.execute import Backend
 from beliefscope.study.workers.local import Local
 
 

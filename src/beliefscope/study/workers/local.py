@@ -24,8 +24,7 @@ from beliefscope.errors import require
 from beliefscope.store.pieces import Piece
 from beliefscope.study.devices import SharedGPU, has_gpu, keep_compiled_programs
 from beliefscope.study.spec import RunSpec
-from beliefscope.study.workers.execute import execute, outcome_of
-from beliefscope.study.workers.interface import Message, Outcome, Progress, Ready
+from beliefscope.study.workers.execute import Message, Outcome, Progress, Ready, execute, outcome_of
 
 # NumPy would start as many threads as there are cores, in each worker.
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")

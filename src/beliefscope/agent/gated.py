@@ -1,6 +1,11 @@
-"""The five cells of the paper share one form, which the fast sequence pass (sequence.py) knows.
+"""What a recurrent cell is, and the one form that the five cells of the paper share.
 
-A step of a gated cell with input x and memory h (for the LSTM: h and c) has two parts:
+A cell is an Equinox module built as `Cell(key, input_size, hidden_size)`: a memory for the start of an episode, and one
+step of one agent. Its memory is any pytree of arrays; the first leaf is the hidden state h, the vector that the next
+layer (or the linear layer) reads. The caller does batches, time and stacking.
+
+The fast sequence pass (sequence.py) knows gated cells. A step of a gated cell with input x and memory h (for the LSTM:
+h and c) has two parts:
 
 1. products: p = W x + b, one block of n numbers for each gate, plus U h on the first blocks (U is a matrix, or a vector
    that multiplies h elementwise);
@@ -17,9 +22,26 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from beliefscope.agent.cells.interface import Cell
+Memory = PyTree[Array]
+
+
+class Cell(eqx.Module):
+    """One recurrent layer, one step."""
+
+    @abc.abstractmethod
+    def __init__(self, key: PRNGKeyArray, input_size: int, hidden_size: int):
+        """Draw the parameters."""
+
+    @abc.abstractmethod
+    def init_memory(self) -> Memory:
+        """The memory before the first input; its first leaf is the hidden state [hidden_size]."""
+
+    @abc.abstractmethod
+    def step(self, memory: Memory, inputs: Float[Array, " inputs"]) -> Memory:
+        """The memory after one more input x_t."""
+
 
 Blocks = tuple[Float[Array, "*batch n"], ...]
 Product = Callable[[Array], Array]  # v ↦ v M
