@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -183,12 +184,13 @@ def looking():
 
 
 @pytest.fixture
-def place(whole, tmp_path) -> Iterator[Place]:
-    stored = StudyFolder(shutil.copytree(whole, tmp_path / "study"))
+def place(whole) -> Iterator[Place]:
+    folder = Path(tempfile.mkdtemp())  # not pytest's, which cannot remove folders as deep as some here
+    stored = StudyFolder(shutil.copytree(whole, folder / "study"))
     run = stored.runs[0]
     results = {piece.kind: piece.result(stored.path) for piece in reversed(run.pieces)}
     yield Place(stored, stored.files.run(run.id), results["measure"], results["trace"])
-    subprocess.run(["rm", "-rf", stored.path], check=True)  # also folders that are too deep for Python
+    subprocess.run(["rm", "-rf", folder], check=True)
 
 
 @pytest.mark.parametrize("thing", THINGS, ids=lambda thing: thing.__name__)

@@ -299,10 +299,8 @@ def read_trained(file: Path) -> Record:
 def read_returns(run: RunFiles) -> dict[int, float | None]:
     """Ĵ by episode, of a finished run whose evaluations and description have not changed since."""
     digest = read_trained(run.trained)["files"].get(run.metrics.name)
-    for path, fits in (
-        (run.metrics, lambda digits: digits == digest),
-        (run.spec, lambda digits: digits[:16] == run.folder.name),
-    ):
+    own = ((run.metrics, lambda digits: digits == digest), (run.spec, lambda digits: digits[:16] == run.folder.name))
+    for path, fits in own:
         if not is_there(path):
             raise Damaged(path, "it is missing")
         if not fits(_digest(path)):
