@@ -32,14 +32,15 @@ from beliefscope.store.files import (
 from beliefscope.store.layout import RunFiles, StudyFiles, episode_of, is_file, is_there, move_aside, move_odd_aside
 from beliefscope.store.pieces import MeasurementSpec, Piece, Run, run_label, training_name, with_added
 from beliefscope.store.schema import (
+    LONGEST_NAME,
     BitsRecord,
     Evaluation,
     Failed,
     Failure,
     Manifest,
     SharesRecord,
-    StudyRecord,
     Trained,
+    check_study,
     check_trace,
     checked,
     has_part,
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     import polars
 
 FORMAT = 1
-LONGEST_NAME = 200  # of a study, in bytes: folders are named after studies; and of what is in it, in characters
 State = Literal["done", "running", "diverged", "left out", "failed", "missing"]
 _ORDER: tuple[State, ...] = ("done", "running", "diverged", "left out", "failed", "missing")
 
@@ -85,7 +85,7 @@ class StudyFolder:
             received=f"format {description.get('format')} in {file}",
             advice="use the version of beliefscope that made the folder, which its manifest.json names",
         )
-        return checked(file, description, StudyRecord)
+        return check_study(file, description)
 
     @cached_property
     def runs(self) -> list[Run]:
