@@ -136,7 +136,7 @@ class Fuzzer:
             with np.load(io.BytesIO(self._logs[name])) as whole:
                 arrays = dict(whole)
             odd = self.draw.choice([*arrays, "memory.h", "sees_actions"])
-            np.savez(file, **(arrays | {odd: self._odd_array()}))
+            np.savez(file, allow_pickle=False, **(arrays | {odd: self._odd_array()}))
         read_log(file, self._maze)
 
     def parquet(self) -> None:
@@ -287,8 +287,16 @@ class Fuzzer:
         rows = dict(zip(("observations", "actions", "memory"), map(np.array, rest), strict=True))
         padded = {name: array.reshape(2, 3, *array.shape[1:]) for name, array in rows.items()}
         buffers = {name: io.BytesIO() for name in ("padded.npz", "ragged.npz", "log.parquet")}
-        np.savez(buffers["padded.npz"], **padded, lengths=np.array([3, 2]), rewards=np.zeros((2, 3)))
-        np.savez(buffers["ragged.npz"], **rows, episode_ends=np.array([0, 0, 1, 0, 0, 1]), states=np.zeros(6))
+        np.savez(
+            buffers["padded.npz"], allow_pickle=False, **padded, lengths=np.array([3, 2]), rewards=np.zeros((2, 3))
+        )
+        np.savez(
+            buffers["ragged.npz"],
+            allow_pickle=False,
+            **rows,
+            episode_ends=np.array([0, 0, 1, 0, 0, 1]),
+            states=np.zeros(6),
+        )
         polars.DataFrame(self._columns).write_parquet(buffers["log.parquet"])
         return {name: buffer.getvalue() for name, buffer in buffers.items()}
 

@@ -5,9 +5,8 @@ After each chunk of episodes the network, the metrics and the state to resume fr
 another run are found in their place. A run that ends writes `trained.json`, with the digests of its files, or
 `failed.json`. `read_spec` reads back what was trained, from `spec.json`. `enter` makes a folder of runs a study.
 
-`begin_from` begins a run with what a shorter run of the same settings has stored. What an agent learns in an episode
-does not depend on how many are to come, so a run that continues a shorter one has the same bits as one that is trained
-so long from the start (on the same machine).
+`begin_from` begins a run with what a shorter run has stored. What an agent learns in an episode does not depend on how
+many are to come, so such a run has the same bits as one that is trained so long from the start (on the same machine).
 """
 
 import contextlib
@@ -366,7 +365,7 @@ def begin_from(shorter: RunFolder, run: RunFolder) -> None:
 
 def _copy(shorter: RunFolder, run: RunFolder) -> None:
     state = shorter.resume()
-    done, agent = (0, None) if state is None else state
+    done = 0 if state is None else state[0]
     networks = [] if state is None else [each for each in run.spec.learner.checkpoints() if each <= done]
     missing = sorted(set(networks) - set(shorter.checkpoints()))
     require(
@@ -378,7 +377,8 @@ def _copy(shorter: RunFolder, run: RunFolder) -> None:
     for episode in networks:
         write_atomic(run.files.network(episode), read_bytes(shorter.files.network(episode)))
     write_atomic(run.files.metrics, read_bytes(shorter.files.metrics))
-    run.save_state(agent, done)
+    assert state is not None
+    run.save_state(state[1], done)
 
 
 def shorter_run(spec: TrainingSpec, folder: Path) -> RunFolder:
