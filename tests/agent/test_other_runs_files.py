@@ -62,10 +62,10 @@ def test_what_was_written_after_the_state_may_be_anything(whole, unfinished, mon
     shutil.rmtree(unfinished.path)
     save = RunFolder.save_state
 
-    def until_ten(run: RunFolder, agent, episode: int) -> None:
+    def until_ten(run: RunFolder, agent, episode: int, metrics) -> None:
         if episode == 20:
             raise KeyboardInterrupt
-        save(run, agent, episode)
+        save(run, agent, episode, metrics)
 
     with monkeypatch.context() as patch:
         patch.setattr(RunFolder, "save_state", until_ten)

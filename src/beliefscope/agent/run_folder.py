@@ -11,6 +11,7 @@ many are to come, so such a run has the same bits as one that is trained so long
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 from collections.abc import Sequence
@@ -44,7 +45,6 @@ from beliefscope.store.files import (
     Damaged,
     clear_unfinished,
     load_tree,
-    lock,
     read_bytes,
     read_lines,
     read_record,
@@ -56,7 +56,6 @@ from beliefscope.store.files import (
 from beliefscope.store.growing_study import NewRun, add_runs
 from beliefscope.store.layout import RunFiles, StudyFiles, is_file, is_there
 from beliefscope.store.manifest import made_with
-from beliefscope.store.pieces import training_name
 from beliefscope.store.schema import Evaluation, Failed, checked
 from beliefscope.store.study_folder import LONGEST_NAME, read_trained, stored_episodes
 
@@ -118,6 +117,12 @@ def _pomdps(described: dict[str, Any], file: Path | None) -> list[POMDP]:
     return [] if file is None else [read_pomdp(file, horizon=fields["horizon"])]
 
 
+@functools.lru_cache(maxsize=10_000)
+def _digest_of(file: Path, modified: int) -> bytes:
+    """Of a network, which is read once however many states are stored after it."""
+    return hashlib.sha256(read_bytes(file)).digest()
+
+
 @dataclasses.dataclass(frozen=True)
 class RunFolder:
     """The folder of one run."""
@@ -157,11 +162,11 @@ class RunFolder:
         if self.spec.learner.stores(episode):
             save_tree(self.files.network(episode), agent.network)
         write_lines(self.files.metrics, metrics)
-        self.save_state(agent, episode)
+        self.save_state(agent, episode, metrics)
 
-    def save_state(self, agent: Agent, episode: int) -> None:
+    def save_state(self, agent: Agent, episode: int, metrics: list[dict[str, Any]]) -> None:
         """Store the state to resume from; networks and metrics are there already."""
-        save_tree(self.files.resume, (jnp.asarray(episode), agent, self._digests(episode)), of=self.spec.id)
+        save_tree(self.files.resume, (jnp.asarray(episode), agent, self._digests(episode, metrics)), of=self.spec.id)
 
     def resume(self) -> tuple[int, Agent] | None:
         """The episodes done and the agent, or None before the first chunk."""
@@ -173,10 +178,11 @@ class RunFolder:
             episode, agent, digests = load_tree(file, (*like, none), of=self.spec.id)
         except Damaged:
             (episode, agent), digests = load_tree(file, like, of=self.spec.id), None  # older ones have none
-        if [line["episode"] for line in self.metrics(until=int(episode))][-1:] != [int(episode)]:
+        metrics = self.metrics(until=int(episode))
+        if [line["episode"] for line in metrics][-1:] != [int(episode)]:
             raise Damaged(self.files.metrics, "its last lines are missing")
         if digests is not None:
-            self._check_same(digests, self._digests(int(episode)))
+            self._check_same(digests, self._digests(int(episode), metrics))
         return int(episode), agent
 
     def _check_same(self, stored: UInt8[np.ndarray, "files 32"], here: UInt8[np.ndarray, "files 32"]) -> None:
@@ -185,12 +191,11 @@ class RunFolder:
             if now.any() and (before != now).any():
                 raise Damaged(file, "it is not the one that resume.eqx goes on from")
 
-    def _digests(self, episode: int) -> UInt8[np.ndarray, "files 32"]:
+    def _digests(self, episode: int, metrics: list[dict[str, Any]]) -> UInt8[np.ndarray, "files 32"]:
         """Those of the metrics and networks of at most so many episodes; zeros for what is not there."""
-        contents = [json.dumps(self.metrics(until=episode)).encode()]
+        rows = [hashlib.sha256(json.dumps(metrics).encode()).digest()]
         for due, file in zip(self.spec.learner.checkpoints(), self._lasting()[1:], strict=True):
-            contents.append(read_bytes(file) if due <= episode and is_there(file) else b"")
-        rows = [hashlib.sha256(content).digest() if content else bytes(32) for content in contents]
+            rows.append(_digest_of(file, file.stat().st_mtime_ns) if due <= episode and is_there(file) else bytes(32))
         return np.frombuffer(b"".join(rows), np.uint8).reshape(-1, 32)
 
     def _lasting(self) -> list[Path]:
@@ -350,51 +355,3 @@ def _described(run: RunFolder, environment: str | None) -> NewRun:
     group = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
     name = "".join(letter if letter.isprintable() else "�" for letter in environment or label_of(spec.pomdp))
     return NewRun(spec.id, name[:LONGEST_NAME], spec.learner.cell.__name__, spec.seed, group)
-
-
-def begin_from(shorter: RunFolder, run: RunFolder) -> None:
-    """Copy what the shorter run has stored; a run that has begun already stays as it is.
-
-    The state to resume from is copied last: what it says counts.
-    """
-    if is_file(run.files.resume) or run.finished() or run.failed() is not None:
-        return
-    with lock(shorter.files.study.lock(training_name(shorter.spec.id))):
-        _copy(shorter, run)
-
-
-def _copy(shorter: RunFolder, run: RunFolder) -> None:
-    state = shorter.resume()
-    done = 0 if state is None else state[0]
-    networks = [] if state is None else [each for each in run.spec.learner.checkpoints() if each <= done]
-    missing = sorted(set(networks) - set(shorter.checkpoints()))
-    require(
-        state is not None and not missing,
-        rule="a run is lengthened from its resume.eqx and its networks",
-        received=f"{shorter.path} without {f'the networks after {missing} episodes' if missing else 'resume.eqx'}",
-        advice="leave out --lengthen, which trains from the start",
-    )
-    for episode in networks:
-        write_atomic(run.files.network(episode), read_bytes(shorter.files.network(episode)))
-    write_atomic(run.files.metrics, read_bytes(shorter.files.metrics))
-    assert state is not None
-    run.save_state(state[1], done)
-
-
-def shorter_run(spec: TrainingSpec, folder: Path) -> RunFolder:
-    """The run in the folder that has the same settings and seed, and fewer episodes."""
-    for files in StudyFiles(folder).runs():
-        text = read_bytes(files.spec).decode("utf-8", "replace")
-        try:
-            episodes = json.loads(text)["learner"]["num_episodes"]
-            learner = dataclasses.replace(spec.learner, num_episodes=episodes)
-        except (ValueError, KeyError, TypeError):
-            continue
-        found = RunFolder(folder, dataclasses.replace(spec, learner=learner))
-        if found.spec.canonical_json() == text and episodes < spec.learner.num_episodes:
-            return found
-    raise ValueError(
-        "--lengthen takes a folder with the same runs of fewer episodes, all other settings being the same, but got "
-        f"{str(folder)!r}, which has none for seed {spec.seed}; repeat the settings of the runs there, with a larger "
-        "--num-episodes."
-    )

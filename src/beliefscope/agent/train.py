@@ -4,10 +4,15 @@ Runs that differ only in their seeds form a batch, which one compiled program tr
 from one evaluation to the next. Agents are the leading axis. On CPU they run one after another inside the program,
 because `vmap` would cost twice as much and change bits. On GPU they run side by side. After every chunk each agent's
 evaluation, network and whole state are on disk (run_folder.py).
+
+`begin_from` begins a run with what a shorter run of the same settings has stored. What an agent learns in an episode
+does not depend on how many are to come, so a run that continues a shorter one has the same bits as one that is trained
+so long from the start (on the same machine).
 """
 
 import contextlib
 import dataclasses
+import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,13 +27,14 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt
 
 from beliefscope.agent.drqn import Agent, Plan, cpu_plan, gpu_plan, init_agent, train_episode
 from beliefscope.agent.network import Evaluation, evaluate
-from beliefscope.agent.run_folder import RunFolder, begin_from, enter, shorter_run
+from beliefscope.agent.run_folder import RunFolder, enter
 from beliefscope.agent.training_spec import DRQN, TrainingSpec
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
 from beliefscope.pomdp import POMDP
 from beliefscope.progress import TrainingBar
-from beliefscope.store import lock
+from beliefscope.store.files import lock, read_bytes, write_atomic
+from beliefscope.store.layout import StudyFiles, is_file
 from beliefscope.store.manifest import write_manifest
 from beliefscope.store.pieces import training_name
 
@@ -258,3 +264,51 @@ def _unstack(agents: Agent) -> list[Agent]:
 
 def _pick(agents: Agent, index: int) -> Agent:
     return jax.tree.map(lambda leaf: leaf[index], agents)
+
+
+def begin_from(shorter: RunFolder, run: RunFolder) -> None:
+    """Copy what the shorter run has stored; a run that has begun already stays as it is.
+
+    The state to resume from is copied last: what it says counts.
+    """
+    if is_file(run.files.resume) or run.finished() or run.failed() is not None:
+        return
+    with lock(shorter.files.study.lock(training_name(shorter.spec.id))):
+        _copy(shorter, run)
+
+
+def _copy(shorter: RunFolder, run: RunFolder) -> None:
+    state = shorter.resume()
+    done = 0 if state is None else state[0]
+    networks = [] if state is None else [each for each in run.spec.learner.checkpoints() if each <= done]
+    missing = sorted(set(networks) - set(shorter.checkpoints()))
+    require(
+        state is not None and not missing,
+        rule="a run is lengthened from its resume.eqx and its networks",
+        received=f"{shorter.path} without {f'the networks after {missing} episodes' if missing else 'resume.eqx'}",
+        advice="leave out --lengthen, which trains from the start",
+    )
+    for episode in networks:
+        write_atomic(run.files.network(episode), read_bytes(shorter.files.network(episode)))
+    write_atomic(run.files.metrics, read_bytes(shorter.files.metrics))
+    assert state is not None
+    run.save_state(state[1], done, run.metrics(until=done))
+
+
+def shorter_run(spec: TrainingSpec, folder: Path) -> RunFolder:
+    """The run in the folder that has the same settings and seed, and fewer episodes."""
+    for files in StudyFiles(folder).runs():
+        text = read_bytes(files.spec).decode("utf-8", "replace")
+        try:
+            episodes = json.loads(text)["learner"]["num_episodes"]
+            learner = dataclasses.replace(spec.learner, num_episodes=episodes)
+        except (ValueError, KeyError, TypeError):
+            continue
+        found = RunFolder(folder, dataclasses.replace(spec, learner=learner))
+        if found.spec.canonical_json() == text and episodes < spec.learner.num_episodes:
+            return found
+    raise ValueError(
+        "--lengthen takes a folder with the same runs of fewer episodes, all other settings being the same, but got "
+        f"{str(folder)!r}, which has none for seed {spec.seed}; repeat the settings of the runs there, with a larger "
+        "--num-episodes."
+    )

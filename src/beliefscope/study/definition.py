@@ -35,19 +35,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
-from beliefscope.agent import TrainingSpec
+from beliefscope.agent import DRQN, TrainingSpec
 from beliefscope.agent.cells import CELLS
 from beliefscope.errors import require
-from beliefscope.pomdp import Variant
+from beliefscope.pomdp import POMDP, Finite, Variant
 from beliefscope.store.pieces import first_middle_last
 from beliefscope.studies import shipped_studies, shipped_text, user_text
 from beliefscope.study.definition_tables import (
     SCALES,
     Scale,
     ScaleName,
+    chosen_checkpoints,
     one_of,
     read_environment,
-    read_interventions,
     read_learner,
     read_measurements,
     read_table,
@@ -171,8 +171,22 @@ def _own_runs(content: dict[str, Any], settings: _Settings) -> Iterator[RunSpec]
                     environment=environment.label,
                     measurements=measurements,
                     traces=first_middle_last(checkpoints(training)) if seed == seeds[0] else (),
-                    interventions=read_interventions(content.get("interventions"), learner=learner, pomdp=pomdp),
+                    interventions=_interventions(content.get("interventions"), learner=learner, pomdp=pomdp),
                 )
+
+
+def _interventions(table: dict[str, Any] | None, *, learner: DRQN, pomdp: POMDP) -> tuple[int, ...]:
+    """The checkpoints that are intervened on; none without the table."""
+    if table is None:
+        return ()
+    given = read_table(table, what="[interventions]", keys={"checkpoints": str | list[int]})
+    require(
+        isinstance(pomdp, Finite),
+        rule="interventions are for environments with finitely many states, whose observations recur",
+        received=type(pomdp).__name__,
+        advice="leave out [interventions], or put this environment into another study",
+    )
+    return chosen_checkpoints(given.get("checkpoints", "first-last"), learner.checkpoints())
 
 
 def _parse(text: str) -> dict[str, Any]:

@@ -260,27 +260,13 @@ def read_measurements(table: dict[str, Any], *, learner: DRQN, pomdp: POMDP, sca
     )
 
 
-def read_interventions(table: dict[str, Any] | None, *, learner: DRQN, pomdp: POMDP) -> tuple[int, ...]:
-    """The checkpoints that are intervened on; none without the table."""
-    if table is None:
-        return ()
-    given = read_table(table, what="[interventions]", keys={"checkpoints": str | list[int]})
-    require(
-        isinstance(pomdp, Finite),
-        rule="interventions are for environments with finitely many states, whose observations recur",
-        received=type(pomdp).__name__,
-        advice="leave out [interventions], or put this environment into another study",
-    )
-    return _episodes(given.get("checkpoints", "first-last"), learner.checkpoints())
-
-
 def _when(
     given: dict[str, Any], spec: MeasurementSpec, scale: Scale, stored: list[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The checkpoints that are measured, and those of them that get controls. What the file says holds for all."""
     is_mine = spec.estimator in STORED
     usual = scale.mine_controls if is_mine and scale.mine_controls is not None else scale.controls
-    episodes = _episodes(given.get("checkpoints", scale.mine_checkpoints if is_mine else "all"), stored)
+    episodes = chosen_checkpoints(given.get("checkpoints", scale.mine_checkpoints if is_mine else "all"), stored)
     controls = _controls(given.get("controls", usual), stored)
     return episodes, tuple(each for each in episodes if each in controls)
 
@@ -332,7 +318,7 @@ def _memories(asked: list[str], learner: DRQN) -> list[str]:
     return [memory for memory in asked if memory == "hidden" or learner.cell is LSTM]
 
 
-def _episodes(asked: str | list[int], stored: list[int]) -> tuple[int, ...]:
+def chosen_checkpoints(asked: str | list[int], stored: list[int]) -> tuple[int, ...]:
     if isinstance(asked, list):
         return tuple(sorted(asked))
     choices = {
