@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray, PyTree
 
-from beliefscope.auditing.arrays import WHOLE, Parts
+from beliefscope.auditing.adapters import WHOLE, Parts
 from beliefscope.auditing.histories import Episodes, some_episodes
 from beliefscope.belief import Filter
 from beliefscope.errors import require

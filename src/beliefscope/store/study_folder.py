@@ -14,15 +14,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from beliefscope.errors import require
 from beliefscope.store.files import (
     Busy,
     Damaged,
     Record,
     clear_unfinished,
-    load_arrays,
     lock,
     read_bytes,
     read_lines,
@@ -41,9 +38,10 @@ from beliefscope.store.schema import (
     SharesRecord,
     Trained,
     check_study,
-    check_trace,
     checked,
     has_part,
+    read_interventions,
+    read_trace,
 )
 
 if TYPE_CHECKING:
@@ -222,6 +220,8 @@ class StudyFolder:
         result = piece.result(self.path)
         if piece.kind == "trace":
             read_trace(result)
+        elif piece.kind == "intervene" and piece.episode is not None:
+            read_interventions(result, piece.run, piece.episode)
         elif piece.measurement is not None:
             read_measurement(piece, result)
         else:
@@ -321,11 +321,6 @@ def read_measurement(piece: Piece, file: Path) -> Record:
     if not has_part(record, piece.measurement.part):
         raise Damaged(file, "it lacks the part of the belief that was measured")
     return record
-
-
-def read_trace(file: Path) -> dict[str, np.ndarray]:
-    """The arrays of a traced checkpoint."""
-    return check_trace(file, load_arrays(file))
 
 
 def count_states(states: dict[str, State]) -> str:
