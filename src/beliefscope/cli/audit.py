@@ -109,8 +109,7 @@ def _array(path: Path) -> np.ndarray:
         found = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         raise ValueError(
-            f"an array is an .npy file of numbers, but got {str(path)!r} ({str(error).splitlines()[0]}); write it by "
-            "np.save."
+            f"an array is an .npy file of numbers, but got {str(path)!r}, which is none; write it by np.save."
         ) from error
     require(
         isinstance(found, np.ndarray),
