@@ -1,4 +1,4 @@
-"""The tables of a study's file: `[[environments]]`, `[training]` and `[measurement]`, and what a scale fills in.
+"""The tables of a study's file (environments, training, measurement, interventions), and what a scale fills in.
 
 Every table is checked: it has only known keys, each with a value of its kind. A kind is `bool`, `int`, `float`, `str`,
 `dict`, a list of one of them, or a union such as `str | list[int]`. A whole number has at most 64 bits. Where a number
@@ -258,6 +258,20 @@ def read_measurements(table: dict[str, Any], *, learner: DRQN, pomdp: POMDP, sca
         )
         for spec, (episodes, thorough) in ((spec, _when(given, spec, scale, stored)) for spec in specs)
     )
+
+
+def read_interventions(table: dict[str, Any] | None, *, learner: DRQN, pomdp: POMDP) -> tuple[int, ...]:
+    """The checkpoints that are intervened on; none without the table."""
+    if table is None:
+        return ()
+    given = read_table(table, what="[interventions]", keys={"checkpoints": str | list[int]})
+    require(
+        isinstance(pomdp, Finite),
+        rule="interventions are for environments with finitely many states, whose observations recur",
+        received=type(pomdp).__name__,
+        advice="leave out [interventions], or put this environment into another study",
+    )
+    return _episodes(given.get("checkpoints", "first-last"), learner.checkpoints())
 
 
 def _when(
