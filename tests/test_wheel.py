@@ -108,7 +108,7 @@ def test_the_readme_and_the_first_hour_work_word_by_word_away_from_the_repositor
     assert len((tmp_path / "small.csv").read_text().splitlines()) == 1 + 3
     assert "two-rooms, GRU, seed 0" in said["measure runs/rooms"]
     assert "two-rooms" in said["show mine.toml"]
-    assert "of 8 pieces in runs/mine" in said["run mine.toml"]
+    assert "of 10 pieces in runs/mine" in said["run mine.toml"]
     for name in ("small", "rooms", "mine"):
         assert "Given the time, " in (tmp_path / "runs" / name / "report.html").read_text("utf-8")
     bits = re.match(r"([\d.]+) bits", said["bits memory.npy"])

@@ -34,7 +34,7 @@ COMMANDS = {
     "export": _Command("look", "ExportCommand", "Write the table of studies, a row for each measured checkpoint."),
     "archive": _Command("look", "ArchiveCommand", "Drop the networks of finished runs, and keep all results."),
     "train": _Command("train", "TrainCommand", "Train recurrent Q-networks to act in a POMDP, and store them."),
-    "measure": _Command("measure", "MeasureCommand", "Measure how much of the belief a trained run's memory holds."),
+    "measure": _Command("train", "MeasureCommand", "Measure how much of the belief a trained run's memory holds."),
     "audit": _Command(
         "audit", "AuditCommand", "Audit any agent from its log: what does its memory hold of the belief?"
     ),

@@ -110,9 +110,8 @@ def _array(path: Path) -> np.ndarray:
         with warnings.catch_warnings(action="ignore"):  # of Python's parser, about an odd header
             found = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # whatever NumPy's reader raises on a file that is none, or was altered
-        why = next(iter(str(error).splitlines()), type(error).__name__)
         raise ValueError(
-            f"an array is an .npy file of numbers, but got {str(path)!r} ({why}); write it by np.save."
+            f"an array is an .npy file of numbers, but got {str(path)!r}, which is none; write it by np.save."
         ) from error
     require(
         isinstance(found, np.ndarray),
