@@ -7,6 +7,8 @@ import sys
 import pytest
 
 CASES = {
+    "intervene(key, 3, TMaze(2))": "interventions need an agent with init_memory, step and memory_vector, written in",
+    "interchange(key, None, 3)": "a POMDP is an instance of the class POMDP, but got 3",
     "KalmanFilter(TMaze(2))": "a Kalman filter needs a LinearGaussian process, but got 'TMaze'",
     "ExactFilter(MountainHike())": "an exact filter needs a POMDP with finitely many states, but got 'MountainHike'",
     "ExactFilter(Irrelevant(TMaze(2), 1))": "finitely many states, but got 'Irrelevant'",

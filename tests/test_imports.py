@@ -19,8 +19,9 @@ ALLOWED = {
     "agent": {"store", "pomdp"},
     "information": set(),
     "measurement": {"store", "pomdp", "belief", "agent", "information"},
+    "interventions": {"pomdp", "belief", "agent", "information"},
     "studies": set(),
-    "study": {"store", "studies", "pomdp", "belief", "agent", "measurement"},
+    "study": {"store", "studies", "pomdp", "belief", "agent", "measurement"} | {"interventions"},
     "results": {"store"},
     "claims": {"results"},
     "report": {"store", "results", "claims"},
@@ -28,7 +29,8 @@ ALLOWED = {
     "auditing": {"store", "pomdp", "belief", "agent", "information", "measurement", "report"},
     "cli": {"store", "studies", "pomdp", "agent", "information", "measurement", "study", "results", "claims", "report"}
     | {"auditing"},
-    "__init__": {"store", "pomdp", "belief", "agent", "information", "measurement", "study", "report", "auditing"},
+    "__init__": {"store", "pomdp", "belief", "agent", "information", "measurement", "study", "report", "auditing"}
+    | {"interventions"},
 }
 WITHOUT_JAX = ("store", "studies", "results", "claims", "report", "cli.look", "cli.output", "paper", "errors")
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -2,7 +2,8 @@
 
 `beliefscope.pomdp` holds the environments, `beliefscope.belief` the filters that track what can be known in them,
 `beliefscope.agent` the recurrent agents that learn to act in them, `beliefscope.information` the estimators of mutual
-information; `beliefscope.measurement` pairs memories with beliefs and measures how many bits the two share.
+information; `beliefscope.measurement` pairs memories with beliefs and measures how many bits the two share, and
+`beliefscope.interventions` asks whether the agent acts on them.
 `beliefscope.study` does all of it for many runs, `beliefscope.auditing` for one agent of any framework, and
 `beliefscope.gymnasium` has the environments for agents of other libraries.
 """
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from beliefscope.auditing import Audit, audit
     from beliefscope.belief import ExactFilter, KalmanFilter, ParticleFilter, ProductFilter, filter_of_paper, run_filter
     from beliefscope.information import calibrate, mutual_information, sufficiency
+    from beliefscope.interventions import Use, erase, interchange, intervene, steer
     from beliefscope.measurement import measure, pairs_from_trajectories, play, sample_pairs
     from beliefscope.pomdp import (
         POMDP,
@@ -61,11 +63,15 @@ __all__ = [
     "TMaze",
     "TabularPOMDP",
     "TrainingSpec",
+    "Use",
     "audit",
     "calibrate",
     "check_pomdp",
     "classic",
+    "erase",
     "filter_of_paper",
+    "interchange",
+    "intervene",
     "maximal_return",
     "measure",
     "mutual_information",
@@ -77,6 +83,7 @@ __all__ = [
     "run_filter",
     "run_study",
     "sample_pairs",
+    "steer",
     "sufficiency",
     "train",
     "write_pomdp",
@@ -107,6 +114,7 @@ _PACKAGES = {
     "study": ("Measurement", "RunSpec", "Study", "read_study", "run_study"),
     "report": ("write_report",),
     "auditing": ("Audit", "audit"),
+    "interventions": ("Use", "erase", "interchange", "intervene", "steer"),
 }
 
 

@@ -122,7 +122,7 @@ def test_it_is_within_a_tenth_of_a_bit_of_the_known_cases(name):
         ("Gaussian, d = 4, 6 bits", 500),
         ("Gaussian, d = 16, 4 bits", 500),
         ("independent, 4 and 4", 500),
-        ("independent, 64 and 106", 500),
+        pytest.param("independent, 64 and 106", 500, marks=pytest.mark.slow),
     ],
 )
 def test_the_standard_error_of_the_formula_is_the_spread_over_seeds(name, num_samples):

@@ -41,7 +41,7 @@ from beliefscope.information.estimator_models import CUBE, SAME, Model, Noise, S
 
 
 def estimator_cases(*, frozen: bool) -> dict[str, EstimatorCase]:
-    """By name. The first call takes some twenty seconds: truths of noisy codes are sampled."""
+    """By name. The truths of noisy codes are sampled when they are first asked for: up to a second each."""
     return {case.name: case for case in _made(frozen)}
 
 

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from beliefscope.paper import CELL_NAMES, CELLS
+from beliefscope.report.charts import Chart
 from beliefscope.report.style import ReturnAxis, colour, return_axis
 from beliefscope.results import Results
 from beliefscope.results.correlations import points
@@ -223,3 +224,25 @@ def _histories(epsilons: list[float]) -> str:
 
 def _two_digits(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:.2f}".replace("-", "−")
+
+
+_LINES = {"solid": "-", "dash": "--", "dot": ":"}
+
+
+def followed(charts: list[Chart]) -> Figure:
+    """The charts of one environment on whether the belief is used, side by side."""
+    cells = [trace for trace in charts[0].traces if trace["showlegend"] and trace["x"]]
+    keys = [(Line2D([], [], color=trace["line"]["color"]), trace["name"]) for trace in cells]
+    figure, edges = _page(
+        charts[0].environment, keys, "; ".join(chart.note for chart in charts), height=2.6, width=_WIDTH
+    )
+    grid = figure.add_gridspec(1, len(charts), left=0.08, right=0.98, wspace=0.22, **edges)
+    for place, chart in enumerate(charts):
+        ax = figure.add_subplot(grid[place])
+        for trace in (trace for trace in chart.traces if trace["x"]):
+            ends = [trace["error_y"]["arrayminus"], trace["error_y"]["array"]]
+            look = {"color": trace["line"]["color"], "ls": _LINES[trace["line"]["dash"]], "alpha": trace["opacity"]}
+            ax.errorbar(trace["x"], trace["y"], ends, marker="o", ms=2.5, elinewidth=0.6, **look)
+        ax.set(xlabel=chart.layout["xaxis"]["title"]["text"], ylabel=chart.layout["yaxis"]["title"]["text"])
+        ax.set_ylim(-0.03, 1.05)
+    return figure

@@ -24,7 +24,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, Patch, Rectangle
 
 from beliefscope.paper import START, TOP, altitude
-from beliefscope.report.compositions import by_epsilon, cells_of_many, irrelevant, learning
+from beliefscope.report.compositions import by_epsilon, cells_of_many, followed, irrelevant, learning
+from beliefscope.report.use import use_charts
 from beliefscope.results import Results
 from beliefscope.results.curves import Panel, are_pair
 from beliefscope.store import write_atomic
@@ -162,7 +163,7 @@ def write_figures(results: Results, folder: Path) -> list[str]:
 def figures(results: Results) -> Iterator[Named]:
     """Every figure with a name of its own, which is safe as a file's."""
     taken: set[str] = set()
-    makers = (_learnings, _irrelevants, _by_epsilons, _drawings)
+    makers = (_learnings, _irrelevants, _by_epsilons, _uses, _drawings)
     for wanted, figure in itertools.chain.from_iterable(make(results) for make in makers):
         name = next(name for name in _candidates(slug(wanted)) if name not in taken)
         taken.add(name)
@@ -204,6 +205,12 @@ def _by_epsilons(results: Results) -> Iterator[Named]:
             panels = sorted(group, key=lambda panel: panel.epsilon)
             if cells_of_many(panels):
                 yield f"epsilon-{environment}", by_epsilon(results, panels)
+
+
+def _uses(results: Results) -> Iterator[Named]:
+    charts = use_charts(results)
+    for environment in dict.fromkeys(chart.environment for chart in charts):
+        yield f"use-{environment}", followed([chart for chart in charts if chart.environment == environment])
 
 
 def _drawings(results: Results) -> Iterator[Named]:

@@ -22,6 +22,7 @@ from beliefscope.paper import AGGREGATED, CELL_NAMES, DRQN, HIKE_NOISE, MINE
 from beliefscope.report.charts import Chart, charts
 from beliefscope.report.findings import findings
 from beliefscope.report.plotly import OVERLAYS, SHOWN
+from beliefscope.report.use import use_charts, use_rows
 from beliefscope.report.viewer import StoredTrace, viewer_data
 from beliefscope.results import Results
 from beliefscope.results.correlations import Correlated, Correlation
@@ -117,9 +118,10 @@ def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str])
     from markupsafe import Markup
 
     drawn, viewer, correlated = charts(results), viewer_data(traces), results.correlations
+    of_use = use_charts(results)
     verdicts = ledger(results.panels, optimum=results.optimum)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    shown = [{"id": chart.id, "traces": chart.traces, "layout": chart.layout} for chart in drawn]
+    shown = [{"id": chart.id, "traces": chart.traces, "layout": chart.layout} for chart in (*drawn, *of_use)]
     return environment.from_string(read_asset("template.html")).render(
         results=results,
         progress=count_states(results.states),
@@ -131,6 +133,8 @@ def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str])
         open_claims=_open_claims(verdicts),
         known_numbers=_known,
         groups=_groups(drawn, correlated, results),
+        use_charts=of_use,
+        use_rows=use_rows(results),
         viewer=viewer["environments"],
         correlations=correlated,
         aggregated=AGGREGATED,
@@ -187,7 +191,8 @@ def _failed_fits(results: Results) -> int:
 
 
 def _measured(results: Results, environment: str) -> bool:
-    return any(panel.environment == environment for panel in (*results.panels, *results.shares))
+    intervened = any(run.environment == environment for run, _ in results.interventions)
+    return intervened or any(panel.environment == environment for panel in (*results.panels, *results.shares))
 
 
 def _open_claims(verdicts: list[Verdict]) -> str:

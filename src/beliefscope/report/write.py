@@ -1,14 +1,15 @@
-"""From the folders of studies to their report: `report.html`, `correlations.csv` and `figures/`."""
+"""From the folders of studies to their report: `report.html`, two tables (.csv) and `figures/`."""
 
 from pathlib import Path
 
 from beliefscope.report.page import page
+from beliefscope.report.use import interventions_csv
 from beliefscope.report.viewer import StoredTrace
 from beliefscope.results import Results, read_results
 from beliefscope.results.correlations import correlations_csv
 from beliefscope.store.files import Damaged, write_atomic
 from beliefscope.store.layout import StudyFiles
-from beliefscope.store.study_folder import read_trace
+from beliefscope.store.schema import read_trace
 
 
 def write_report(folder: str | Path, *others: str | Path, out: str | Path | None = None) -> Path:
@@ -27,6 +28,8 @@ def write_results(results: Results, out: Path) -> Path:
     files, traces = StudyFiles(out), stored_traces(results)
     figures = write_figures(results, files.figures)
     write_atomic(files.correlations, correlations_csv(results.correlations).encode())
+    if results.interventions:
+        write_atomic(files.interventions, interventions_csv(results).encode())
     write_atomic(files.report, page(results, traces=traces, figures=figures).encode())
     return files.report
 

@@ -5,7 +5,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ from beliefscope.errors import require
 from beliefscope.results.correlations import Correlated, correlated
 from beliefscope.results.curves import Calibrated, Instrument, Panel, Returns, bound_panels, in_order, panels
 from beliefscope.results.table import COLUMNS, Row, Source, calibrations, read_csv, sources_of, table_of
-from beliefscope.store.files import Damaged, read_bytes
+from beliefscope.store.files import Damaged, Record, read_json
 from beliefscope.store.layout import is_there
 from beliefscope.store.pieces import Piece, Run
-from beliefscope.store.schema import check_spec
+from beliefscope.store.schema import check_spec, read_interventions
 from beliefscope.store.study_folder import State, StudyFolder
 
 _BEST_STATE: tuple[State, ...] = ("done", "running", "missing", "failed", "diverged", "left out")
@@ -45,6 +45,7 @@ class Results:
     optimum: dict[str, float]  # J*, by environment, where it is known
     calibrations: tuple[Calibrated, ...] = ()
     traces: tuple[tuple[Run, Piece, Path], ...] = ()  # that are stored
+    interventions: tuple[tuple[Run, Record], ...] = ()  # on checkpoints, as they are stored
     damaged: list[Damaged] = dataclasses.field(default_factory=list)  # what is left out of every number
 
     @property
@@ -125,6 +126,7 @@ def read_results(paths: Sequence[str | Path]) -> Results:
             for piece in run.pieces
             if piece.kind == "trace" and piece.name in done
         ),
+        interventions=tuple(_interventions(sources, damaged)),
         damaged=damaged,
     )
 
@@ -200,7 +202,7 @@ def _spec(source: Source, damaged: list[Damaged]) -> dict[str, Any] | None:
     if not is_there(file):
         return None
     try:
-        return check_spec(file, json.loads(read_bytes(file)))
+        return check_spec(file, json.loads(read_json(file)))
     except Damaged as error:
         found = error
     except (ValueError, RecursionError):
@@ -208,6 +210,16 @@ def _spec(source: Source, damaged: list[Damaged]) -> dict[str, Any] | None:
     if file not in {each.path for each in damaged}:
         damaged.append(found)
     return None
+
+
+def _interventions(sources: Iterable[Source], damaged: list[Damaged]) -> Iterator[tuple[Run, Record]]:
+    for run, _, done in sources:
+        for piece in run.pieces:
+            if piece.kind == "intervene" and piece.episode is not None and piece.name in done:
+                try:
+                    yield run, read_interventions(done[piece.name], run.id, piece.episode)
+                except Damaged as error:
+                    damaged.append(error)
 
 
 def _all_returns(sources: Iterable[Source]) -> dict[tuple[str, str], tuple[Returns, ...]]:

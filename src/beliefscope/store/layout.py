@@ -4,7 +4,7 @@ DIR/study.json                          which runs and pieces there are
 DIR/manifest.json                       with what, where and when they were made
 DIR/locks/<piece>                       held while a piece is worked on
 DIR/quarantine/<piece>.<number>/        what was found damaged
-DIR/report.html, correlations.csv, figures/
+DIR/report.html, correlations.csv, interventions.csv, figures/
 DIR/runs/<id>/spec.json                 what is trained
 DIR/runs/<id>/pomdp.pomdp               the POMDP, where it consists of tables
 DIR/runs/<id>/metrics.jsonl             one line per evaluation
@@ -14,6 +14,7 @@ DIR/runs/<id>/failed.json               exists if a parameter or the loss became
 DIR/runs/<id>/trained.json              exists if the last episode is done
 DIR/runs/<id>/measure/<measurement>.json
 DIR/runs/<id>/traces/<episode>.npz
+DIR/runs/<id>/interventions/<episode>.json
 DIR/runs/<id>/failures/<piece>.json     why a piece could not be done
 
 Put aside are files that are damaged, and whatever else stands in the place of a file or a folder of ours. A pipe, a
@@ -49,6 +50,10 @@ class StudyFiles(NamedTuple):
     @property
     def correlations(self) -> Path:
         return self.folder / "correlations.csv"
+
+    @property
+    def interventions(self) -> Path:
+        return self.folder / "interventions.csv"
 
     @property
     def figures(self) -> Path:
@@ -133,6 +138,9 @@ class RunFiles(NamedTuple):
     def trace(self, episode: int) -> Path:
         return self.folder / "traces" / f"{episode}.npz"
 
+    def interventions(self, episode: int) -> Path:
+        return self.folder / "interventions" / f"{episode}.json"
+
     def failure(self, piece: str) -> Path:
         return self.failures / f"{piece}.json"
 
@@ -205,7 +213,8 @@ def _files(study: StudyFiles) -> Iterator[Path]:
 
 
 def _folders_of_run(run: RunFiles) -> tuple[Path, ...]:
-    return (run.params, run.failures, run.measurement("").parent, run.trace(0).parent)
+    made = (run.measurement(""), run.trace(0), run.interventions(0))
+    return (run.params, run.failures, *(file.parent for file in made))
 
 
 def _inside(folder: Path) -> list[Path]:

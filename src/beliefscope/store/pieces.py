@@ -1,7 +1,7 @@
 """The work of a study as plain data: what is measured, and the pieces that are done, stored and skipped as a whole.
 
 A `MeasurementSpec` says what is measured of a trained run, and how. It is named by the digest of its canonical JSON. A
-`Piece` is the smallest unit of work: a training, a measured checkpoint, a trace.
+`Piece` is the smallest unit of work: a training, a measured checkpoint, a trace, the interventions on a checkpoint.
 """
 
 import dataclasses
@@ -126,12 +126,12 @@ class MeasurementSpec:
         return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
 
 
-Kind = Literal["train", "measure", "trace"]
+Kind = Literal["train", "measure", "trace", "intervene"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Piece:
-    """Train a run, measure one of its checkpoints, or trace one."""
+    """Train a run, measure one of its checkpoints, trace one, or intervene on one."""
 
     kind: Kind
     run: str  # the run's id
@@ -146,8 +146,8 @@ class Piece:
         """Unique in the study, and a file's name."""
         if self.kind == "train":
             return training_name(self.run)
-        if self.kind == "trace":
-            return f"trace-{self.run}-{self.episode}"
+        if self.kind in ("trace", "intervene"):
+            return f"{self.kind}-{self.run}-{self.episode}"
         return measurement_name(self.run, self._measurement_id())
 
     @property
@@ -164,9 +164,11 @@ class Piece:
         files = self.files(folder)
         if self.kind == "train":
             return files.trained
+        assert self.episode is not None
         if self.kind == "trace":
-            assert self.episode is not None
             return files.trace(self.episode)
+        if self.kind == "intervene":
+            return files.interventions(self.episode)
         return files.measurement(self._measurement_id())
 
     def failure(self, folder: Path) -> Path:

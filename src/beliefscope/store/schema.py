@@ -10,8 +10,10 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 
-from beliefscope.store.files import Damaged, Record
+from beliefscope.store.files import Damaged, Record, load_arrays, read_record
 from beliefscope.store.kinds import is_text, misfit_test
+
+LONGEST_NAME = 200  # of a study, in bytes: folders are named after studies; and of what is in it, in characters
 
 
 class Trained(TypedDict):
@@ -61,7 +63,7 @@ class Measurement(TypedDict):
 class StoredPiece(TypedDict):
     """A piece in study.json."""
 
-    kind: Literal["train", "measure", "trace"]
+    kind: Literal["train", "measure", "trace", "intervene"]
     episode: NotRequired[int]
     controls: NotRequired[bool]
     calibrate: NotRequired[bool]
@@ -230,7 +232,58 @@ PARTS = ("belief", "relevant", "irrelevant")
 BitsRecord = TypedDict(
     "BitsRecord", _ABOUT | {"exact": NotRequired[Exact]} | dict.fromkeys(PARTS, NotRequired[MeasuredBits])
 )  # pyright: ignore
-SharesRecord = TypedDict("SharesRecord", _ABOUT | dict.fromkeys(PARTS, NotRequired[MeasuredShares]))  # pyright: ignore
+SharesRecord = TypedDict(
+    "SharesRecord", _ABOUT | {"exact": NotRequired[Exact]} | dict.fromkeys(PARTS, NotRequired[MeasuredShares])
+)  # pyright: ignore
+
+
+class Swap(TypedDict):
+    """One kind of replaced memory."""
+
+    kind: str
+    rank: int | None
+    dose: float | None
+    follow: Ratio
+    keep: Ratio
+    to_donor: Ratio
+    to_own: Ratio
+    loss: Ratio
+
+
+class EqualSwap(TypedDict):
+    """Swaps at equal belief."""
+
+    changed: Ratio
+    values: Ratio
+    loss: Ratio
+
+
+class Erasure(TypedDict):
+    """One part of the belief erased."""
+
+    part: str
+    rank: int
+    width: int
+    returns: float
+    loss: Ratio
+    random_loss: Ratio
+    readable: Ratio
+    left: Ratio
+    random_left: Ratio
+
+
+class InterventionsRecord(TypedDict):
+    """What interventions on the memory did at one checkpoint."""
+
+    run: str
+    episode: int
+    verdict: str
+    readable: Ratio
+    available: float
+    swaps: list[Swap]
+    equal: EqualSwap | None
+    steering: list[Swap]
+    erasures: list[Erasure]
 
 
 class SpecRecord(TypedDict):
@@ -294,6 +347,18 @@ def checked(path: Path, record: Any, kind: Any) -> Record:
     return record
 
 
+def check_study(path: Path, description: Any) -> Record:
+    """The content of study.json; its name is printed, and folders are named after it."""
+    if len(checked(path, description, StudyRecord)["name"]) > LONGEST_NAME:
+        raise Damaged(path, f"its name has more than {LONGEST_NAME} characters")
+    return description
+
+
+def has_part(record: Record, part: str) -> bool:
+    """Does the record of a measurement have this part of the belief, or "all" of it?"""
+    return part in record if part != "all" else "belief" in record or {"relevant", "irrelevant"} <= record.keys()
+
+
 def check_trace(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays, if they are those of a trace of two episodes (measurement/greedy_episodes.py)."""
     lengths = arrays.get("lengths")
@@ -317,3 +382,16 @@ def check_trace(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarr
     if not right:
         raise Damaged(path, "its arrays are not those of a trace")
     return arrays
+
+
+def read_trace(file: Path) -> dict[str, np.ndarray]:
+    """The arrays of a traced checkpoint."""
+    return check_trace(file, load_arrays(file))
+
+
+def read_interventions(file: Path, run: str, episode: int) -> Record:
+    """The interventions on a checkpoint; `Damaged` if they are those on another one, even intact."""
+    record = checked(file, read_record(file), InterventionsRecord)
+    if (record["run"], record["episode"]) != (run, episode):
+        raise Damaged(file, "it is the record of another checkpoint")
+    return record

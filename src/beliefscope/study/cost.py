@@ -39,6 +39,7 @@ class Machine(NamedTuple):
     best_bound_pair: float  # of the best bound
     decoders_pair: float  # of sufficiency on one set of histories, and of the atoms bound, per pair
     trace: float
+    intervene: float  # on one checkpoint
 
 
 CORE = Machine(
@@ -54,6 +55,7 @@ CORE = Machine(
     best_bound_pair=2e-3,
     decoders_pair=4.5e-4,
     trace=7.0,
+    intervene=20.0,
 )
 H200 = Machine(
     gradient_step={"LSTM": 3.5e-6, "GRU": 3.1e-6, "BRC": 1.6e-6, "NBRC": 2.4e-6, "MGU": 2.7e-6},
@@ -68,6 +70,7 @@ H200 = Machine(
     best_bound_pair=3e-4,
     decoders_pair=3.5e-6,
     trace=1.0,
+    intervene=5.0,
 )
 
 
@@ -78,6 +81,7 @@ class Cost(NamedTuple):
     fits: int  # of bits: one for each checkpoint, ε, estimator and part of the belief, and its controls
     pairs: int  # of memory and belief, sampled
     traces: int
+    interventions: int  # checkpoints that are intervened on
     shares: int  # measurements of sufficiency: one for each checkpoint, ε and part of the belief
     seconds: float
 
@@ -93,6 +97,7 @@ def cost(runs: Iterable[RunSpec], machine: Machine = CORE) -> Cost:
         fits=sum(_fits(run) for run in runs),
         pairs=sum(_pairs(each) for run in runs for each in run.measurements),
         traces=sum(len(run.traces) for run in runs),
+        interventions=sum(len(run.interventions) for run in runs),
         shares=sum(_shares(run) for run in runs),
         seconds=_training_seconds(runs, machine) + calibrating + sum(_checkpoint_seconds(run, machine) for run in runs),
     )
@@ -103,7 +108,9 @@ def piece_seconds(piece: Piece, run: RunSpec) -> float:
     if piece.measurement is not None:
         alone = _measure_seconds(run, piece.measurement, CORE, controls=piece.controls)
         return alone + (_calibration_seconds(run, piece.measurement, CORE) if piece.calibrate else 0.0)
-    return _train_seconds(run, CORE) if piece.kind == "train" else CORE.trace
+    if piece.kind == "train":
+        return _train_seconds(run, CORE)
+    return CORE.trace if piece.kind == "trace" else CORE.intervene
 
 
 def show(study: Study) -> str:
@@ -123,7 +130,9 @@ def show(study: Study) -> str:
     counts = f"{counts.replace('sufficiencys', 'sufficiencies')} on {_count(total.pairs, 'pair')}"
     times = f"about {duration(total.seconds)} on one core, {duration(total.seconds / 2)} on two"
     gpu = f"about {duration(cost(study.runs, H200).seconds)} on an H200"
-    return "\n".join([title, "", *lines, "", f"{counts}, {_count(total.traces, 'trace')}:", f"{times}, {gpu}"])
+    counts += f", {_count(total.traces, 'trace')}"
+    counts += f", interventions on {_count(total.interventions, 'checkpoint')}" if total.interventions else ""
+    return "\n".join([title, "", *lines, "", f"{counts}:", f"{times}, {gpu}"])
 
 
 def _row(runs: list[RunSpec]) -> tuple[str, ...]:
@@ -147,7 +156,7 @@ def _checkpoint_seconds(run: RunSpec, machine: Machine) -> float:
     for each in run.measurements:
         plain, thorough = (_measure_seconds(run, each.spec, machine, controls=controls) for controls in (False, True))
         measured += (len(each.episodes) - len(each.controls)) * plain + len(each.controls) * thorough
-    return measured + machine.trace * len(run.traces)
+    return measured + machine.trace * len(run.traces) + machine.intervene * len(run.interventions)
 
 
 def _calibration_seconds(run: RunSpec, spec: MeasurementSpec, machine: Machine) -> float:

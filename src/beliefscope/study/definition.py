@@ -13,13 +13,16 @@
     [training]                       # any field of DRQN but cell and variant
 
     [measurement]
-    estimators = ["mine", "sufficiency"]  # mine, mine-authors, sufficiency, atoms, best-bound; by variant
+    estimators = ["mine", "sufficiency"]  # mine, mine-authors, sufficiency, atoms, best-bound; by variant and scale
     epsilons = [0.0]
     part = "all"
     memories = ["hidden"]            # h; and "whole": (h, c) of the LSTM
     checkpoints = "all"              # or first-middle-last, first-last (of MINE, at quick), last, or a list of episodes
     controls = "first-middle-last"   # or last (at quick; of MINE none), none, all
     num_samples = 10000              # by scale, as num_particles and epochs
+
+    [interventions]                  # none without this table; on environments with finitely many states
+    checkpoints = "first-last"       # or as above
 
 What the file says holds at every scale. All that is wrong gets one sentence that begins with the file.
 """
@@ -44,6 +47,7 @@ from beliefscope.study.definition_tables import (
     ScaleName,
     one_of,
     read_environment,
+    read_interventions,
     read_learner,
     read_measurements,
     read_table,
@@ -62,8 +66,9 @@ STUDY = {
     "environments": list[dict],
     "training": dict,
     "measurement": dict,
+    "interventions": dict,
 }
-ENVIRONMENT_KEYS = ("cells", "seeds", "training", "measurement")
+ENVIRONMENT_KEYS = ("cells", "seeds", "training", "measurement", "interventions")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -166,6 +171,7 @@ def _own_runs(content: dict[str, Any], settings: _Settings) -> Iterator[RunSpec]
                     environment=environment.label,
                     measurements=measurements,
                     traces=first_middle_last(checkpoints(training)) if seed == seeds[0] else (),
+                    interventions=read_interventions(content.get("interventions"), learner=learner, pomdp=pomdp),
                 )
 
 

@@ -166,7 +166,8 @@ def _rounds(runs: Mapping[str, RunSpec]) -> dict[tuple[str, int], int]:
     """In which round a checkpoint, named by its run and episode, is measured and traced."""
     rounds = {}
     for id, run in runs.items():
-        episodes = sorted({*run.traces, *(episode for each in run.measurements for episode in each.episodes)})
+        measured = {episode for each in run.measurements for episode in each.episodes}
+        episodes = sorted({*run.traces, *run.interventions, *measured})
         rounds |= {(id, episode): round for episode, round in zip(episodes, refinement(len(episodes)), strict=True)}
     return rounds
 

@@ -1,4 +1,5 @@
-"""What there is to do: a study consists of runs, and a run of a training, measurements and traces.
+"""What there is to do: a study consists of runs, and a run of a training, measurements, traces and
+interventions.
 
 Each of these is a piece, the smallest work that is stored and skipped as a whole; `DIR/study.json` lists the pieces.
 """
@@ -31,7 +32,7 @@ class Measurement:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RunSpec:
-    """A training, the measurements of its checkpoints, and the checkpoints of which traces are kept.
+    """A training, the measurements of its checkpoints, and the checkpoints that are traced or intervened on.
 
     The run's name is that of its training alone, so that studies which measure it differently share it.
     """
@@ -40,6 +41,7 @@ class RunSpec:
     environment: str  # its name in what people read, such as "T-Maze, L = 50"
     measurements: tuple[Measurement, ...] = ()
     traces: tuple[int, ...] = ()
+    interventions: tuple[int, ...] = ()
 
     def __post_init__(self):
         require(
@@ -56,7 +58,11 @@ class RunSpec:
             advice="pass (Measurement(spec=MeasurementSpec(), episodes=(0, 100)),), say",
         )
         stored = checkpoints(self.training)
-        asked = {*self.traces, *(episode for each in self.measurements for episode in each.episodes)}
+        asked = {
+            *self.traces,
+            *self.interventions,
+            *(episode for each in self.measurements for episode in each.episodes),
+        }
         require(
             asked <= set(stored),
             rule=f"a run stores a checkpoint every {self.training.learner.checkpoint_period} episodes and at its end, "
@@ -165,6 +171,7 @@ def _merged_run(first: RunSpec, second: RunSpec) -> RunSpec:
         first,
         measurements=_merged_measurements((*first.measurements, *second.measurements)),
         traces=tuple(sorted({*first.traces, *second.traces})),
+        interventions=tuple(sorted({*first.interventions, *second.interventions})),
     )
 
 
@@ -204,3 +211,5 @@ def _pieces(run: RunSpec, *, first: bool) -> Iterator[Piece]:
             yield dataclasses.replace(measured, controls=episode in each.controls, calibrate=known)
     for episode in run.traces:
         yield piece(kind="trace", episode=episode)
+    for episode in run.interventions:
+        yield piece(kind="intervene", episode=episode)

@@ -15,9 +15,11 @@ import jax
 
 from beliefscope.agent import RunFolder, train
 from beliefscope.belief import filter_of_paper
+from beliefscope.interventions import intervene
 from beliefscope.measurement import measure_checkpoint, trace
 from beliefscope.store import Busy, Damaged, lock, save_arrays
-from beliefscope.store.files import make_once
+from beliefscope.store.files import make_once, write_record
+from beliefscope.store.manifest import made_with
 from beliefscope.store.pieces import Piece
 from beliefscope.store.study_folder import StudyFolder
 from beliefscope.study.devices import first_compiles_alone
@@ -116,12 +118,12 @@ def execute(
     for piece in pieces:
         try:
             with first_compiles_alone((piece.kind, runs[piece.run].environment, piece.measurement, piece.controls)):
-                _measure_or_trace(piece, runs[piece.run], folder)
+                _look_at(piece, runs[piece.run], folder)
         except Damaged:  # a network is, which is found only as it is read: the run is trained again
             training = Piece(kind="train", run=piece.run, label=piece.label)
             _set_aside(training, folder)
             _train([training], runs, folder, report)
-            _measure_or_trace(piece, runs[piece.run], folder)
+            _look_at(piece, runs[piece.run], folder)
 
 
 def _train(pieces: Sequence[Piece], runs: Mapping[str, RunSpec], folder: Path, watch: Callable[[float], None]) -> None:
@@ -140,7 +142,7 @@ def _set_aside(training: Piece, folder: Path) -> None:
         stored.set_aside(training)
 
 
-def _measure_or_trace(piece: Piece, run: RunSpec, folder: Path) -> None:
+def _look_at(piece: Piece, run: RunSpec, folder: Path) -> None:
     assert piece.episode is not None
     stored = RunFolder(folder, run.training)
     stored.open()
@@ -148,7 +150,9 @@ def _measure_or_trace(piece: Piece, run: RunSpec, folder: Path) -> None:
         options = {"with_controls": piece.controls, "with_calibration": piece.calibrate}
         measure_checkpoint(stored, piece.measurement, piece.episode, **options)
         return
-    make = partial(_trace, stored, run, piece.episode, piece.result(folder))
+    make = partial(
+        {"trace": _trace, "intervene": _intervene}[piece.kind], stored, run, piece.episode, piece.result(folder)
+    )
     make_once(stored.files.study.lock(piece.name), piece.result(folder), make)
 
 
@@ -158,3 +162,9 @@ def _trace(stored: RunFolder, run: RunSpec, episode: int, result: Path) -> None:
     filter = filter_of_paper(pomdp, variant, num_particles=particles)
     key = jax.random.key(int(run.id[:8], 16) ^ episode)
     save_arrays(result, trace(key, stored.network(episode), pomdp, filter))
+
+
+def _intervene(stored: RunFolder, run: RunSpec, episode: int, result: Path) -> None:
+    key = jax.random.key(int(run.id[:8], 16) ^ episode)
+    found = intervene(key, stored.network(episode), run.training.pomdp)
+    write_record(result, {"run": run.id, "episode": episode, **found.as_dict(), "made_with": made_with()})

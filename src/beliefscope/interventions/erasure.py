@@ -1,0 +1,143 @@
+"""Erasure: an agent that loses a part of the belief at every step, as far as a linear function of its memory shows it.
+
+The memory that is carried into the next step goes through an eraser (`subspaces.fit_eraser`). What the agent reads off
+the memory within a step, its values, comes before that. So what is lost is what was remembered, not what is seen.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int, PRNGKeyArray
+
+from beliefscope.agent.network import RecurrentAgent
+from beliefscope.belief import Filter
+from beliefscope.errors import nearest, require
+from beliefscope.fast_keys import generator
+from beliefscope.interventions.episodes import Played, play_moments
+from beliefscope.interventions.flat import FlatAgent, Removal, memory_parts
+from beliefscope.interventions.intervals import Score, ratio_of_sums
+from beliefscope.interventions.subspaces import Eraser, fit_belief_decoder, fit_eraser
+from beliefscope.pomdp import POMDP, TMaze
+from beliefscope.pomdp.rollout import discounted_return
+
+RANDOM = 2  # sets of random linear functions of the memory that each erasure is compared with
+
+# From beliefs [n, d] and times [n] to numbers [n, c] that are to be erased.
+Label = Callable[[Float[np.ndarray, "n d"], Int[np.ndarray, " n"]], Float[np.ndarray, "n c"]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Erasure:
+    """What an agent loses with one part of the belief, and with as many random linear functions of its memory."""
+
+    part: str
+    rank: int  # directions erased
+    width: int  # directions in which the memory varies
+    returns: float  # the mean discounted return with the whole memory
+    loss: Score | None  # of return
+    random_loss: Score | None  # None where the rank reaches the width: there is no other subspace
+    readable: Score | None  # the share of the belief's bits beyond t and o_t that a linear decoder reads: whole memory
+    left: Score | None  # the same of the memory after erasure, on the histories of the erased agent
+    random_left: Score | None  # of the first of the random sets
+
+    @property
+    def everything(self) -> bool:
+        return self.rank >= self.width
+
+
+def belief_labels(pomdp: POMDP) -> dict[str, Label]:
+    """What can be erased: the whole belief and the time, and of a T-Maze the treasure's side and the cell."""
+    labels: dict[str, Label] = {}
+    if isinstance(pomdp, TMaze):
+        # A state is 2 · cell + side.
+        labels["side"] = lambda belief, time: belief[:, ::2].sum(axis=1, keepdims=True)
+        labels["cell"] = lambda belief, time: belief[:, ::2] + belief[:, 1::2]
+    labels["time"] = lambda belief, time: time[:, None].astype(float)
+    labels["belief"] = lambda belief, time: belief
+    return labels
+
+
+def erased(
+    key: PRNGKeyArray,
+    agent: RecurrentAgent,
+    pomdp: POMDP,
+    filter: Filter,
+    *,
+    labels: dict[str, Label] | None = None,
+    memory: str | None = None,
+    num_episodes: int = 1000,
+) -> tuple[Erasure, ...]:
+    """Erase each label from all that the agent carries, or from one array of it (a name of `memory_parts`)."""
+    key_fit, key_play, key_random = jax.random.split(key, 3)
+    columns, count = _columns(agent, memory), num_episodes
+    # The eraser is fitted to other episodes than those that are counted.
+    fitted, before = (
+        play_moments(each, FlatAgent(agent), pomdp, filter, num_episodes=count) for each in (key_fit, key_play)
+    )
+    rows, readable = fitted.moments.memory.astype(np.float64)[:, columns], _share(before)
+    draw, found = generator(key_random), []
+    for part, label in (belief_labels(pomdp) if labels is None else labels).items():
+        marks = label(fitted.moments.belief.astype(np.float64), fitted.moments.time)
+        eraser = fit_eraser(rows, marks)
+        # As many random linear functions of the memory, erased in the same way.
+        drawn = [draw.normal(size=(rows.shape[1], eraser.rank)) for _ in range(RANDOM * (not eraser.everything))]
+        others = [fit_eraser(rows, rows @ functions) for functions in drawn]
+        after, *by_chance = (
+            play_moments(key_play, without(agent, each, columns), pomdp, filter, num_episodes=count)
+            for each in (eraser, *others)
+        )
+        found.append(
+            Erasure(
+                part=part,
+                rank=eraser.rank,
+                width=eraser.width,
+                returns=float(np.mean(_returns(before, pomdp))),
+                loss=_loss(before, [after], pomdp),
+                random_loss=_loss(before, by_chance, pomdp),
+                readable=readable,
+                left=_share(after),
+                random_left=_share(by_chance[0]) if by_chance else None,
+            )
+        )
+    return tuple(found)
+
+
+def without(agent: RecurrentAgent, eraser: Eraser, columns: slice = slice(None)) -> FlatAgent:
+    """The agent whose memory goes through the eraser at every step, in these columns of the vector."""
+    width = len(FlatAgent(agent).init_memory())
+    matrix, centre, reach = np.zeros((width, width)), np.zeros(width), np.full(width, np.inf)
+    matrix[columns, columns], centre[columns], reach[columns] = eraser.matrix, eraser.centre, eraser.reach
+    return FlatAgent(agent, Removal(*(jnp.asarray(each, jnp.float32) for each in (matrix, centre, reach))))
+
+
+def _columns(agent: RecurrentAgent, memory: str | None) -> slice:
+    if memory is None:
+        return slice(None)
+    parts = memory_parts(agent)
+    require(
+        memory in parts,
+        rule=f"the memory has the parts {', '.join(parts)}",
+        received=memory,
+        advice=nearest(memory, parts, otherwise="leave memory out to erase from all of it"),
+    )
+    return parts[memory]
+
+
+def _returns(played: Played, pomdp: POMDP) -> Float[np.ndarray, " n"]:
+    return np.asarray(discounted_return(played.trajectory.rewards, pomdp.discount), np.float64)
+
+
+def _loss(before: Played, after: list[Played], pomdp: POMDP) -> Score | None:
+    if not after:
+        return None
+    lost = np.mean([_returns(before, pomdp) - _returns(each, pomdp) for each in after], axis=0)
+    return ratio_of_sums(lost, None, np.arange(len(lost)))
+
+
+def _share(played: Played) -> Score | None:
+    rows = played.moments
+    fitted = (rows.memory.astype(np.float64), rows.belief, rows.group, rows.episode)
+    return fit_belief_decoder(jax.random.key(0), *fitted, groups=int(rows.group.max()) + 1).share
