@@ -13,7 +13,7 @@ import torch
 
 import beliefscope as bs
 from beliefscope.auditing import as_agent
-from beliefscope.auditing.arrays import joined
+from beliefscope.auditing.adapters import joined
 from beliefscope.auditing.histories import play_histories
 
 NUM_PAIRS, BAR = 20_000, 60.0
@@ -40,7 +40,7 @@ def main() -> None:
     agent = as_agent(Policy(), maze, sees_actions=True)
     histories = play_histories(jax.random.key(0), agent, maze, bs.filter_of_paper(maze), num_samples=NUM_PAIRS)
     played = time.perf_counter() - wall
-    found = bs.sufficiency(joined(histories.memory, ("gru",)), histories.belief, histories.time)
+    found = bs.sufficiency(joined(histories.memory, ("gru",)), histories.beliefs["belief"], histories.time)
     taken, used = time.perf_counter() - wall, time.process_time() - cpu
     print(found)
     print(

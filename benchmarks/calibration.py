@@ -2,6 +2,7 @@
 
     python benchmarks/calibration.py best-bound docs/best-bound.json   the best bound on the cases it was built on
         --frozen                                                       and on those that are looked at once: 20 minutes
+        --tails                                                        only the frozen list with heavy tails
     python benchmarks/calibration.py picture docs/best-bound.json      draws docs/best-bound.png
     python benchmarks/calibration.py measure docs/calibration.json     the other estimators, N = 10,000, 5 seeds
     python benchmarks/calibration.py page docs                         prints the page docs/calibration.md of both
@@ -33,7 +34,7 @@ from beliefscope.information import (
     known_cases,
 )
 from beliefscope.information.best_bound import AT_LEAST, TOO_FEW, BestBound
-from beliefscope.information.estimator_cases import EstimatorCase, estimator_cases
+from beliefscope.information.estimator_cases import EstimatorCase, estimator_cases, tail_cases
 from beliefscope.store import write_atomic
 
 N = 10_000
@@ -122,10 +123,11 @@ def bar(row: dict) -> float | None:
 
 def best_bound(options: argparse.Namespace) -> None:
     """A seed of each case; the frozen ones, first, only where they are asked for."""
+    lists = [True] * options.frozen + [False]
     done = json.loads(options.file.read_text()) if options.file.exists() else []
     there = {row["case"] for row in done}
-    for half in [True] * options.frozen + [False]:
-        for case in estimator_cases(frozen=half).values():
+    for cases in [tail_cases()] if options.tails else (estimator_cases(frozen=half) for half in lists):
+        for case in cases.values():
             if case.name not in there and options.cases in case.name:
                 done.append(judge(case))
                 write_atomic(options.file, (json.dumps(done, indent=1) + "\n").encode())
@@ -212,18 +214,23 @@ def picture(options: argparse.Namespace) -> None:
 
 def page(options: argparse.Namespace) -> None:
     print(HEAD)
-    best_bound_page(json.loads((options.file / "best-bound.json").read_text()))
+    cases, tails = (json.loads((options.file / f"best-bound{name}.json").read_text()) for name in ("", "-tails"))
+    best_bound_page(cases, tails)
     print(OTHERS)
     others_page(json.loads((options.file / "calibration.json").read_text()))
 
 
-def best_bound_page(rows: list[dict]) -> None:
-    for half in (True, False):
-        some = [row for row in rows if row["frozen"] == half]
-        print(f"\n### {'Frozen cases' if half else 'Cases it was built on'}\n")
-        print("\n".join(bars(some)))
-        print("\n| case | truth | reference | best bound | interval | |\n|---|---|---|---|---|---|")
-        print("\n".join(map(best_bound_row, some)))
+def best_bound_page(rows: list[dict], tails: list[dict]) -> None:
+    section("Frozen cases", "", [row for row in rows if row["frozen"]])
+    section("Heavy tails and independent data", TAILS, tails)
+    section("Cases it was built on", "", [row for row in rows if not row["frozen"]])
+
+
+def section(title: str, text: str, rows: list[dict]) -> None:
+    print(f"\n### {title}\n{text}")
+    print("\n".join(bars(rows)))
+    print("\n| case | truth | reference | best bound | interval | |\n|---|---|---|---|---|---|")
+    print("\n".join(map(best_bound_row, rows)))
 
 
 def bars(rows: list[dict]) -> list[str]:
@@ -326,6 +333,21 @@ even the reference is off by more than 0.1 bits and 7 %, this number of pairs is
 within 7 % of the reference and say "too few pairs".
 `python benchmarks/calibration.py best-bound docs/best-bound.json --frozen` measured the cases."""  # noqa: E501
 
+TAILS = """
+One frozen case above has independent numbers with heavy tails and reads −0.12. On other draws of such numbers the cause
+was this. Two outliers among the judging rows meet in a shuffled pair. A Gaussian critic gives it a score far above all
+others, so that it is most of the mean of e^T. The weights cannot allow for it: they are fitted on 500 of the
+choosing rows' y, where no such pair occurs. Two rules cure it. A judged score is at most the largest that the weights
+were fitted on. All weights are 0 where all shuffled pairs of the choosing rows together show nothing. On 120 splits of
+t(2) numbers (40 data sets; Gaussian critic and regressions) the lowest bound of a split rose from −0.25 to −0.01 bits.
+Nine of the cases that the best bound was built on were run again. They moved by at most 0.002 bits, except one of
+independent data that had read −0.022 and reads 0. The frozen cases above were not run again.
+
+This second frozen list has independent data of many shapes and dependent data with heavy tails. It was committed before
+anything was run on it, with both rules in place, and was run once:
+`python benchmarks/calibration.py best-bound docs/best-bound-tails.json --tails`.
+"""
+
 OTHERS = """
 ## The other estimators
 
@@ -350,6 +372,7 @@ def main() -> None:
     parser.add_argument("--estimators", default="", help="one estimator by name; all by default")
     parser.add_argument("--cases", default="", help="only cases whose names contain this")
     parser.add_argument("--frozen", action="store_true", help="also the frozen cases")
+    parser.add_argument("--tails", action="store_true", help="the frozen list of tails and independent data instead")
     options = parser.parse_args()
     {"best-bound": best_bound, "picture": picture, "measure": run, "page": page}[options.action](options)
 

@@ -7,6 +7,7 @@
     python benchmarks/information.py gpu          fits of vectors, one and twenty at a time, and pairs on a GPU
     python benchmarks/information.py sets         fits of sets of particles, one and twenty at a time, on a GPU
     python benchmarks/information.py sufficiency  sufficiency and the atoms bound beside a fit of MINE, on any device
+    python benchmarks/information.py memory       the peak memory of one best bound, 64 and 1,000 columns; run it alone
     python benchmarks/information.py --tiny ...   the same with sizes at which the numbers mean nothing
 
 A fit is all of `estimate`: checks, epochs, the choice among them, fresh pairs, bootstrap. Alternatives take turns,
@@ -15,6 +16,7 @@ round after round; ratios are medians over the rounds. Compilation is what the f
 
 import argparse
 import platform
+import resource
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -27,7 +29,7 @@ import numpy as np
 from beliefscope.agent import QNetwork
 from beliefscope.agent.cells import GRU
 from beliefscope.belief import ExactFilter, Filter, filter_of_paper
-from beliefscope.information import AtomsBound, sufficiency
+from beliefscope.information import AtomsBound, BestBound, sufficiency
 from beliefscope.information.bounds import DonskerVaradhan
 from beliefscope.information.neural import FitSettings, NeuralEstimator
 from beliefscope.measurement import sample_pairs
@@ -207,10 +209,22 @@ def of_decoders(sizes: Sizes) -> None:
         print(f"  {name:<28}" + "".join(f"{value:>10.3f}" for value in row), flush=True)
 
 
+def peak_memory(sizes: Sizes) -> None:
+    """Of a fresh process: run this part alone."""
+    draw, rows, wide = np.random.default_rng(0), max(sizes.rows, 1000), 1000 if sizes.rows >= 20_000 else 10
+    x, noise = (draw.standard_normal((rows, columns), dtype=np.float32) for columns in (MEMORY, wide))
+    y = x @ draw.standard_normal((MEMORY, wide), dtype=np.float32) / 8 + noise
+    begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    seconds = seconds_of(lambda: BestBound().estimate(jax.random.key(0), x, y))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"\nbest bound, {rows} pairs of {MEMORY} and {wide} columns, the first call: {seconds:.0f} s")
+    print(f"  peak {peak / 1e6:.2f} GB, of which {begun / 1e6:.2f} GB before it")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = {"fit": against_torch, "batch": fits_in_a_batch, "pairs": sampling, "gpu": on_gpu, "sets": sets_on_gpu}
-    parts["sufficiency"] = of_decoders
+    parts |= {"sufficiency": of_decoders, "memory": peak_memory}
     parser.add_argument("part", nargs="?", choices=list(parts), help="the first three if none is named")
     parser.add_argument("--tiny", action="store_true", help="to see that everything runs")
     arguments = parser.parse_args()

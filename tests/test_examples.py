@@ -14,7 +14,12 @@ PROMISES = {
         "sufficiency, given the time",
         "report.html",
     ],
-    "audit_recurrent_ppo": ["RecurrentPPO in T-Maze, L = 2, N = 500", "of critic.h alone", "DRQN, GRU in T-Maze"],
+    "audit_recurrent_ppo": [
+        "RecurrentPPO in T-Maze, L = 4, N = 600",
+        "of critic.h alone",
+        "DRQN, GRU in T-Maze, L = 4, N = 600",
+        "control: untrained twin",
+    ],
     "audit_torch_gru": ["GRU in T-Maze, L = 10", "untrained twin", "saw its own actions", "report.html"],
     "learn": ["the best possible return is 3.62", "seed 3", "How far apart"],
     "own_cell": ["seed 1: return", "no agent can do better than 3.76"],
@@ -28,6 +33,7 @@ PROMISES = {
     ],
     "play": ["Stochastic T-Maze, L = 10", "junction", "Varying Mountain Hike, 1000 particles"],
 }
+LEARNERS = {"audit_recurrent_ppo": 2, "audit_torch_gru": 1}  # how many agents come near the optimum in them
 
 
 def marked(path: Path):
@@ -42,15 +48,7 @@ def test_example_runs(path, tmp_path):
     assert run.returncode == 0, run.stderr
     for promise in PROMISES[path.stem]:
         assert promise in run.stdout
-
-
-@pytest.mark.slow
-def test_the_readmes_python_runs(tmp_path):
-    readme = (Path(__file__).parent.parent / "README.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    command = [sys.executable, "-W", "error", "-c", code]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert run.returncode == 0, run.stderr
-    trained, untrained = re.findall(r"Given the time, the memory holds (\d+)% \[", run.stdout)
-    assert int(trained) > int(untrained)
-    assert "(best bound, N = 2000)" in run.stdout
+    returns = re.findall(r"return +([\d.]+) ± [\d.]+, the most is ([\d.]+)", run.stdout)
+    assert len(returns) == LEARNERS.get(path.stem, len(returns))
+    for mean, most in returns if path.stem in LEARNERS else ():
+        assert float(mean) > 0.95 * float(most)

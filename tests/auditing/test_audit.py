@@ -11,6 +11,7 @@ import beliefscope as bs
 from beliefscope.auditing import Audit
 from beliefscope.auditing.audit import told_of_actions
 from beliefscope.auditing.histories import play_episodes, read_along
+from beliefscope.information.best_bound import BestBoundEstimate
 
 MAZE = bs.TMaze(4, 0.2, horizon=20)
 N = 800
@@ -108,6 +109,17 @@ def test_an_audit_is_stored_and_read_without_loss(knowing, tmp_path):
     assert again.traces.keys() == knowing.traces.keys()
     for name, arrays in knowing.traces.items():
         assert all(np.array_equal(array, again.traces[name][key], equal_nan=True) for key, array in arrays.items())
+
+
+def test_bits_are_read_again_with_their_checks_and_their_control(knowing, tmp_path):
+    shuffled = BestBoundEstimate(
+        bits=0.01, standard_error=0.02, num_samples=N, num_particles=None, estimator="best bound"
+    )
+    bits = dataclasses.replace(shuffled, bits=1.5, checks={"KSG": 1.4}, interval=(1.4, np.inf), shuffled=shuffled)
+    audit = dataclasses.replace(knowing, bits=bits)
+    audit.save(tmp_path)
+    assert str(Audit.load(tmp_path)) == str(audit)
+    assert "checks: KSG 1.40" in str(audit)
 
 
 def test_the_page_has_the_viewer_and_all_numbers(knowing, tmp_path):

@@ -108,6 +108,15 @@ def changed(arrays, **others):
         ({"memory.h": np.full((700, 4, 2), np.nan)}, "finite numbers, but got 'NaN or infinity at step 0 of episode 0"),
         ({"observations": np.zeros((700, 4, 9))}, "have the shape"),
         ({"actions": np.zeros((700, 5), int)}, "a padded log has"),
+        ({"lengths": np.array(3)}, r"hold numbers, with a row for each .*'lengths': 'int64 \(\)'"),
+        ({"rewards": np.full((700, 4), "x")}, "hold numbers, .*'rewards': '<U1"),
+        ({"observations": np.full((700, 4), {})}, "hold numbers, .*'observations': 'object"),
+        (
+            {"rewards": np.full((700, 4), np.inf)},
+            "rewards is made of finite numbers, but got 'NaN or inf",
+        ),
+        ({"observations": np.full((700, 4), np.nan)}, "observations is made of finite numbers"),
+        ({"observations": np.full((700, 4), 0.5)}, r"whole number below 2\^31, but got '0.5 at step 0 of episode 0'"),
     ],
 )
 def test_wrong_logs_get_one_sentence(arrays, others, words):

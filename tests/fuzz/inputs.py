@@ -8,8 +8,6 @@ import io
 import json
 import os
 import random
-import resource
-import signal
 import string
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,22 +17,40 @@ from typing import Any
 
 import jax
 import numpy as np
+import polars
+from fuzz.limits import MEMORY, SECONDS, limited, memory_used, no_more_memory, quiet
 from report.made_up import TOML, finish, stored_study
 from study.fault_kinds import ODD, altered, mutate
 
 from beliefscope import ExactFilter, TMaze, pairs_from_trajectories
+from beliefscope.auditing.logs import read_log
 from beliefscope.claims import as_text, ledger
 from beliefscope.cli import main
+from beliefscope.cli.audit import _array as read_array
 from beliefscope.pomdp.pomdp_file.read import classic_text, parse_pomdp, parse_tables
 from beliefscope.results.curves import panels
 from beliefscope.results.table import read_csv
 from beliefscope.store import StudyFolder, load_arrays, read_lines, read_record, save_arrays
 from beliefscope.store.files import _sealed
-from beliefscope.store.study_folder import read_trace
+from beliefscope.store.pieces import Piece
+from beliefscope.store.schema import Evaluation, checked
+from beliefscope.store.study_folder import read_measurement, read_trace, read_trained
 from beliefscope.study import read_study
 
-SECONDS = 5  # of processor time that an input may take
-MEMORY = 1e9  # bytes that the inputs may add to the process
+SERIES = (
+    polars.Series([1, 2, None, 4, 5, 6]),
+    polars.Series(["x"] * 6),
+    polars.Series([[1], [2, 3], None, [], [1], [1]]),
+    polars.Series([{"a": 1}] * 6),
+    polars.Series([True] * 6),
+    polars.Series([b"x"] * 6),
+    polars.Series([None] * 6),
+    polars.Series([2**63] * 6, dtype=polars.UInt64),
+    polars.Series([float("nan")] * 6),
+    polars.Series([1, 2, 3, 4, 5, 6]).cast(polars.Datetime),
+    polars.Series(["x"] * 6, dtype=polars.Categorical),
+    polars.Series([[[0.5]]] * 6),
+)
 CLASSICS = ("tiger", "tiger", "crying-baby", "cheese-maze")
 WORDS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R", ":", "*", "0.5", "uniform")
 OPTIONS = ("--out", "--check", "--format", "csv", "--keep-ends", "--help", "-x", "", "\0", "é", "\udc80", "../..", "0")
@@ -45,18 +61,24 @@ class Fuzzer:
 
     def __init__(self, seed: int, place: Path):
         self.draw, self.place = random.Random(seed), place
+        self._contents: dict[Path, bytes] = {}  # of whole files
+        self._parts: dict[Path, Any] = {}
         self.kinds: dict[str, Callable[[], Any]] = {
             "pomdp": self.pomdp,
             "toml": self.toml,
             "record": self.record,
             "lines": self.lines,
             "npz": self.npz,
+            "log": self.log,
+            "parquet": self.parquet,
+            "array": self.array,
             "trajectories": self.trajectories,
             "csv": self.csv,
             "study": self.study_folder,
+            "report": self.report,
             "command": self.command,
         }
-        self._memory = _memory()
+        self._memory = memory_used()
 
     def once(self, kind: str) -> bool:
         """One input: was it accepted? Raises what is no refusal."""
@@ -71,7 +93,7 @@ class Fuzzer:
             error.add_note(f"the {kind} of seed {seed}")
             raise
         finally:
-            assert _memory() - self._memory < MEMORY, f"the {kind} of seed {seed} took too much memory"
+            assert memory_used() - self._memory < MEMORY, f"the {kind} of seed {seed} took too much memory"
         return True
 
     def pomdp(self) -> None:
@@ -92,28 +114,47 @@ class Fuzzer:
         read_study(str(file))
 
     def record(self) -> None:
-        file = self._copy(self.draw.choice(self._records[-40:]))  # study.json is large, and read with its folder
-        if self.draw.random() < 0.5:
-            file.write_bytes(mutate(self.draw, file.read_bytes()))
-        else:
-            record = json.loads(file.read_text())
-            record.pop("sum", None)
-            file.write_text(json.dumps(_sealed(altered(self.draw, record))))
-        read_record(file)
+        piece = self.draw.choice(self._pieces)
+        file = self._spoiled_copy(piece.result(self.study.path))
+        read_trained(file) if piece.kind == "train" else read_measurement(piece, file)
 
     def lines(self) -> None:
-        file = self._copy(self._metrics)
-        file.write_bytes(mutate(self.draw, file.read_bytes()))
-        read_lines(file)
+        file = self._spoiled_copy(self._metrics)
+        for line in read_lines(file):
+            checked(file, line, Evaluation)
 
     def npz(self) -> None:
-        file = self._copy(self._trace)
-        if self.draw.random() < 0.7:
-            file.write_bytes(mutate(self.draw, file.read_bytes()))
+        read_trace(self._spoiled_copy(self._trace))
+
+    def log(self) -> None:
+        """A file of recorded episodes."""
+        name = self.draw.choice(("padded.npz", "ragged.npz"))
+        file = self.place / name
+        if self.draw.random() < 0.6:
+            file.write_bytes(mutate(self.draw, self._logs[name]))
         else:
-            arrays = load_arrays(file)
-            save_arrays(file, arrays | {self.draw.choice([*arrays, "more"]): self._odd_array()})
-        read_trace(file)
+            with np.load(io.BytesIO(self._logs[name])) as whole:
+                arrays = dict(whole)
+            odd = self.draw.choice([*arrays, "memory.h", "sees_actions"])
+            np.savez(file, allow_pickle=False, **(arrays | {odd: self._odd_array()}))
+        read_log(file, self._maze)
+
+    def parquet(self) -> None:
+        """The same as Parquet, which is slow, since another process tries it first."""
+        file = self.place / "log.parquet"
+        if self.draw.random() < 0.6:
+            file.write_bytes(mutate(self.draw, self._logs["log.parquet"]))
+        else:
+            columns = {**self._columns, self.draw.choice([*self._columns, "reward"]): self.draw.choice(SERIES)}
+            polars.DataFrame(columns, strict=False).write_parquet(file)
+        read_log(file, self._maze)
+
+    def array(self) -> None:
+        """An array for `beliefscope bits`."""
+        file, buffer = self.place / "odd.npy", io.BytesIO()
+        np.save(buffer, self._odd_array())
+        file.write_bytes(mutate(self.draw, buffer.getvalue()))
+        read_array(file)
 
     def trajectories(self) -> None:
         whole = {
@@ -138,17 +179,16 @@ class Fuzzer:
 
     def study_folder(self) -> None:
         """A folder one of whose records is sealed and odd, or altered."""
-        file = self.draw.choice(self._records)
-        before = file.read_bytes()
-        record = json.loads(before)
-        record.pop("sum", None)
-        try:
-            file.write_text(json.dumps(_sealed(altered(self.draw, record))))
+        with self._one_odd(self._records):
             stored = StudyFolder(self.study.path)
             stored.states()
             stored.csv()
-        finally:
-            file.write_bytes(before)
+
+    def report(self) -> None:
+        """The report of such a folder, or of something that is none."""
+        with self._one_odd([*self._records, *self._records, self._trace, self._metrics]):
+            where = self.study.path if self.draw.random() < 0.95 else self.place / "odd.csv"
+            self._main(["report", str(where), "--out", str(self.place / "report")])
 
     def command(self) -> None:
         """A command line that looks; in this process."""
@@ -158,13 +198,60 @@ class Fuzzer:
         if "archive" in words and str(self.study.path) in words:
             words.append("--not-in-earnest")
         words = ["elsewhere" if before == "--out" else word for before, word in zip(["", *words], words, strict=False)]
-        with _quiet() as said:
+        self._main(words)
+
+    def _main(self, words: list[str]) -> None:
+        with quiet() as said:
             try:
                 status = main(words)
             except SystemExit as ended:  # tyro, for words that it does not know
                 status = ended.code
         assert status in (0, 1, 2, None), (words, status)
         assert "Traceback" not in said.getvalue(), words
+
+    @contextlib.contextmanager
+    def _one_odd(self, files: list[Path]) -> Iterator[None]:
+        """One of these files is odd for a while."""
+        file = self.draw.choice(files)
+        before = self._content(file)
+        file.write_bytes(self._spoiled(file))
+        try:
+            yield
+        finally:
+            file.write_bytes(before)
+
+    def _spoiled_copy(self, file: Path) -> Path:
+        there = self.place / f"odd{file.suffix}"
+        there.write_bytes(self._spoiled(file))
+        return there
+
+    def _spoiled(self, file: Path) -> bytes:
+        """What the file holds with its bytes altered, or with something odd in it and sealed again."""
+        if self.draw.random() < 0.3:
+            return mutate(self.draw, self._content(file))
+        if file.suffix == ".npz":
+            arrays, odd = self._parsed(file), self.place / "sealed.npz"
+            save_arrays(odd, arrays | {self.draw.choice([*arrays, "more"]): self._odd_array()})
+            return odd.read_bytes()
+        if file.suffix == ".jsonl":
+            lines = [altered(self.draw, line) if self.draw.random() < 0.5 else line for line in self._parsed(file)]
+            return "".join(json.dumps(_sealed(line)) + "\n" for line in lines).encode()
+        record = altered(self.draw, self._parsed(file))
+        if record and self.draw.random() < 0.3:
+            record = altered(self.draw, record)
+        return json.dumps(_sealed(record)).encode()
+
+    def _content(self, file: Path) -> bytes:
+        if file not in self._contents:
+            self._contents[file] = file.read_bytes()
+        return self._contents[file]
+
+    def _parsed(self, file: Path) -> Any:
+        """Its arrays, lines or record, without sums."""
+        if file not in self._parts:
+            readers = {".npz": load_arrays, ".jsonl": read_lines, ".json": read_record}
+            self._parts[file] = readers[file.suffix](file)
+        return self._parts[file]
 
     @cached_property
     def study(self) -> StudyFolder:
@@ -178,6 +265,40 @@ class Fuzzer:
     @cached_property
     def _records(self) -> list[Path]:
         return [file for file in sorted(self.study.path.rglob("*.json")) if file.name != "spec.json"]
+
+    @cached_property
+    def _pieces(self) -> list[Piece]:
+        return [piece for piece in self.study.pieces if piece.kind != "trace"]
+
+    @cached_property
+    def _columns(self) -> dict[str, Any]:
+        """Six steps of two episodes."""
+        return {
+            "episode": [0, 0, 0, 1, 1, 1],
+            "observation": [0, 1, 2, 1, 2, 0],
+            "action": [0, 0, 1, 0, 0, 2],
+            "memory": [[0.5, 0.0]] * 6,
+        }
+
+    @cached_property
+    def _logs(self) -> dict[str, bytes]:
+        """Whole files of recorded episodes, by name."""
+        _, *rest = self._columns.values()
+        rows = dict(zip(("observations", "actions", "memory"), map(np.array, rest), strict=True))
+        padded = {name: array.reshape(2, 3, *array.shape[1:]) for name, array in rows.items()}
+        buffers = {name: io.BytesIO() for name in ("padded.npz", "ragged.npz", "log.parquet")}
+        np.savez(
+            buffers["padded.npz"], allow_pickle=False, **padded, lengths=np.array([3, 2]), rewards=np.zeros((2, 3))
+        )
+        np.savez(
+            buffers["ragged.npz"],
+            allow_pickle=False,
+            **rows,
+            episode_ends=np.array([0, 0, 1, 0, 0, 1]),
+            states=np.zeros(6),
+        )
+        polars.DataFrame(self._columns).write_parquet(buffers["log.parquet"])
+        return {name: buffer.getvalue() for name, buffer in buffers.items()}
 
     @cached_property
     def _metrics(self) -> Path:
@@ -198,11 +319,6 @@ class Fuzzer:
     @cached_property
     def _pomdps(self) -> list[str]:
         return [classic_text(name) for name in CLASSICS]
-
-    def _copy(self, file: Path) -> Path:
-        there = self.place / f"odd{file.suffix}"
-        there.write_bytes(file.read_bytes())
-        return there
 
     def _altered_text(self, text: str, words: tuple[str, ...]) -> str:
         if self.draw.random() < 0.5:
@@ -238,22 +354,6 @@ class Fuzzer:
 
 
 @contextlib.contextmanager
-def limited(seconds: int) -> Iterator[None]:
-    """An input that takes more processor time than this has found a hang."""
-
-    def end(number: int, frame: Any) -> None:
-        raise TimeoutError(f"an input took more than {seconds} seconds")
-
-    before = signal.signal(signal.SIGVTALRM, end)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
-
-
-@contextlib.contextmanager
 def fuzzer(seed: int) -> Iterator[Fuzzer]:
     """In a folder of its own, in memory where there is some."""
     here = os.getcwd()
@@ -261,20 +361,10 @@ def fuzzer(seed: int) -> Iterator[Fuzzer]:
         os.chdir(place)  # for files that commands are told to write
         try:
             made = Fuzzer(seed, Path(place))
-            made.study  # noqa: B018
-            made._memory = _memory()
-            yield made
+            for kind in ("pomdp", "trajectories", "report"):  # so that all is imported
+                made.once(kind)
+            made._memory = memory_used()
+            with no_more_memory():
+                yield made
         finally:
             os.chdir(here)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[io.StringIO]:
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        yield said
-
-
-def _memory() -> float:
-    """The most that the process has had, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0

@@ -1,101 +1,79 @@
-"""Smoothed information against its limits and numerical integration."""
+"""The atoms bound against channels whose information is known, and the beliefs of a small POMDP."""
 
 import jax
 import numpy as np
 import pytest
-from scipy.integrate import quad
-from scipy.stats import norm
+from scipy.stats import entropy
 
-from beliefscope.information import exact_entropy, smoothed_information
+from beliefscope.information import AtomsBound
+from beliefscope.information.entropy import discrete_entropy
 
 KEY = jax.random.key(0)
+N = 3000
 RNG = np.random.default_rng(0)
-MEMORIES = RNG.uniform(-1, 1, size=(30, 8))
-WEIGHTS = RNG.dirichlet(np.ones(30))
-LABELS = np.arange(30) // 2
+BELIEFS = RNG.dirichlet(np.ones(3), size=8)
+WEIGHTS = 0.5 ** np.arange(1, 9)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+ATOMS = RNG.choice(8, size=N, p=WEIGHTS)
+NOISE = RNG.normal(size=(N, 3))
 
 
-def test_little_noise_gives_the_entropy_of_the_belief():
-    result = smoothed_information(KEY, MEMORIES, LABELS, WEIGHTS, noise=1e-3)
-    assert result.bits == pytest.approx(exact_entropy(WEIGHTS.reshape(15, 2).sum(1)), abs=1e-9)
-    assert result.entropy == pytest.approx(result.bits)
-    assert result.standard_error < 1e-9
+def bound(x, atoms=ATOMS):
+    return AtomsBound().estimate(KEY, x, BELIEFS[atoms])
 
 
-def test_much_noise_leaves_nothing():
-    result = smoothed_information(KEY, MEMORIES, LABELS, WEIGHTS, noise=1e4)
-    assert abs(result.bits) < 4 * result.standard_error < 1e-3
+def test_beliefs_share_their_whole_entropy_with_themselves():
+    found = bound(BELIEFS[ATOMS])
+    assert found.bits == pytest.approx(discrete_entropy(BELIEFS[ATOMS]).bits, abs=0.02)
+    assert found.bits <= found.entropy + 1e-9
+    assert (found.num_atoms, found.num_judged, found.num_samples) == (8, 2 * N // 5, N)
+    assert found.warnings == ()
 
 
-def test_equal_memories_cannot_be_told_apart():
-    memories = np.array([[0.0], [0.0], [1.0], [1.0]])
-    result = smoothed_information(KEY, memories, [0, 1, 2, 3], np.full(4, 0.25), noise=0.01)
-    assert result.bits == pytest.approx(1.0)
-    assert result.entropy == pytest.approx(2.0)
+def test_noise_proves_nothing():
+    assert bound(NOISE).bits == pytest.approx(0, abs=0.01)
 
 
-@pytest.mark.parametrize("noise", [0.3, 1.0, 3.0])
-def test_two_atoms_agree_with_numerical_integration(noise):
-    p, places = np.array([0.3, 0.7]), np.array([0.0, 1.5])
-
-    def information_at(h):
-        joint = p * norm.pdf(h, places, noise)
-        terms = joint * np.log2(np.maximum(joint, 1e-300) / (p * joint.sum()))
-        return terms.sum()
-
-    truth = quad(information_at, -8 * noise, 1.5 + 8 * noise, limit=200)[0]
-    result = smoothed_information(KEY, places[:, None], [7, 3], p, noise=noise, num_samples=20_000)
-    assert abs(result.bits - truth) < 4 * result.standard_error
-    assert result.standard_error < 0.01
+@pytest.mark.parametrize("wrong", [0.1, 0.5])
+def test_a_channel_that_is_sometimes_wrong_lets_through_what_is_known(wrong):
+    """The memory names the atom, or one of the eight at random: I(h; b) from the table of both."""
+    rng = np.random.default_rng(1)
+    named = np.where(rng.random(N) < wrong, rng.integers(0, 8, size=N), ATOMS)
+    joint = np.diag(WEIGHTS) * (1 - wrong) + WEIGHTS[:, None] * wrong / 8
+    truth = entropy(WEIGHTS, base=2) + entropy(joint.sum(axis=0), base=2) - entropy(joint.ravel(), base=2)
+    found = bound(np.eye(8)[named])
+    assert found.bits == pytest.approx(truth, abs=0.12)
+    assert found.bits < truth + 3 * found.standard_error
 
 
-def test_beliefs_may_be_rows():
-    beliefs = np.random.default_rng(1).dirichlet(np.ones(5), size=15).astype(np.float32)[LABELS]
-    by_rows = smoothed_information(KEY, MEMORIES, beliefs, WEIGHTS, noise=0.7)
-    assert by_rows == pytest.approx(smoothed_information(KEY, MEMORIES, LABELS, WEIGHTS, noise=0.7))
+def test_the_bound_is_one_and_functions_of_a_memory_do_not_exceed_it():
+    memory = 3 * BELIEFS[ATOMS] + 0.3 * NOISE
+    whole = bound(memory)
+    for function in (memory[:, [0, 0, 0]], memory + NOISE[::-1], np.round(memory)):
+        found = bound(function)
+        assert found.bits <= whole.bits + 2 * (whole.standard_error + found.standard_error)
 
 
-def test_atoms_of_no_weight_and_double_atoms_change_little_or_nothing():
-    once = smoothed_information(KEY, MEMORIES, LABELS, WEIGHTS, noise=0.7, num_samples=2000)
-    more = smoothed_information(
-        KEY,
-        np.concatenate([MEMORIES, MEMORIES, 5 + MEMORIES]),
-        np.concatenate([LABELS, LABELS, 100 + LABELS]),
-        np.concatenate([WEIGHTS / 2, WEIGHTS / 2, 0 * WEIGHTS]),
-        noise=0.7,
-        num_samples=2000,
-    )
-    assert more.entropy == pytest.approx(once.entropy)
-    assert abs(more.bits - once.bits) < 4 * np.hypot(more.standard_error, once.standard_error)
+def test_rare_atoms_are_one_class_and_many_of_them_are_told():
+    """Half of the rows have beliefs of their own: what is proven is about the class, and a warning says so."""
+    rng = np.random.default_rng(2)
+    beliefs = np.where((ATOMS > 0)[:, None], BELIEFS[0], rng.dirichlet(np.ones(3), size=N))
+    memory = np.stack([ATOMS > 0, *NOISE.T[:2]], axis=1).astype(float)
+    found = AtomsBound().estimate(KEY, memory, beliefs)
+    share = np.mean(ATOMS == 0)
+    assert found.num_classes == 2
+    assert found.bits == pytest.approx(entropy([share, 1 - share], base=2), abs=0.02)
+    assert found.rare == pytest.approx(share)
+    assert "rare atoms" in found.warnings[0]
 
 
-def test_the_reported_standard_error_is_the_spread_over_keys():
-    results = [
-        smoothed_information(jax.random.key(seed), MEMORIES, LABELS, WEIGHTS, noise=0.7, num_samples=20)
-        for seed in range(20)
-    ]
-    spread, reported = np.std([r.bits for r in results], ddof=1), np.mean([r.standard_error for r in results])
-    assert spread / 2 < reported < 2 * spread
+def test_it_says_what_it_rests_on():
+    text = str(bound(BELIEFS[ATOMS]))
+    assert "8 atoms" in text
+    assert "1200 judged rows" in text
+    assert bound(BELIEFS[ATOMS]).entropy_bias == pytest.approx(8 / (2 * N * np.log(2)))
 
 
-def test_one_atom_has_no_information():
-    assert smoothed_information(KEY, [[1.0, 2.0]], [0], [1.0], noise=0.1) == (0.0, 0.0, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("changed", "sentence"),
-    [
-        ({"noise": 0.0}, "the noise is a positive number, but got 0.0"),
-        ({"noise": float("inf")}, "the noise is a positive number"),
-        ({"num_samples": 1}, "at least 2 draws, but got 1"),
-        ({"weights": WEIGHTS[:5]}, "sum to 1|one entry for each atom"),
-        ({"weights": 2 * WEIGHTS}, "sum to 1"),
-        ({"labels": LABELS[:5]}, r"one entry for each atom, but got \(30, 5, 30\)"),
-        ({"labels": LABELS + 0.5}, r"labels are one integer for each atom \[K\] or one row"),
-        ({"memories": MEMORIES * np.nan}, "every number in memories is finite"),
-    ],
-)
-def test_bad_input_is_named(changed, sentence):
-    given = {"memories": MEMORIES, "labels": LABELS, "weights": WEIGHTS, "noise": 0.1, "num_samples": 5} | changed
-    with pytest.raises(ValueError, match=sentence):
-        smoothed_information(KEY, given.pop("memories"), given.pop("labels"), given.pop("weights"), **given)
+def test_too_few_pairs_get_one_sentence():
+    with pytest.raises(ValueError, match="the atoms bound needs at least 500 pairs, but got 100"):
+        AtomsBound().estimate(KEY, NOISE[:100], NOISE[:100])

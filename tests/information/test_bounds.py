@@ -1,4 +1,4 @@
-"""The bounds against their formulas in double precision, and against the information of correlated Gaussians."""
+"""The bounds against their formulas in double precision and known information; the bootstrap against a closed form."""
 
 import equinox as eqx
 import jax
@@ -7,8 +7,19 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp, softmax
 
-from beliefscope.information.bounds import NWJ, SMILE, START, DonskerVaradhan, InfoNCE, Samples, Scores, score
-from beliefscope.information.critics import Layers, SetCritic, VectorCritic
+from beliefscope.information.bounds import (
+    LN2,
+    NWJ,
+    SMILE,
+    START,
+    DonskerVaradhan,
+    InfoNCE,
+    Samples,
+    Scores,
+    bootstrap_error,
+    score,
+)
+from beliefscope.information.networks import Layers, SetCritic, VectorCritic
 
 BOUNDS = [DonskerVaradhan(), NWJ(), SMILE(), InfoNCE()]
 by_name = pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.name)
@@ -176,3 +187,38 @@ def test_the_log_density_ratio_of_gaussians_has_their_information(bound, bits):
     product = [log_ratio(np.random.default_rng(seed).permutation(y)) for seed in range(num_shuffles)]
     scores = Scores(np.asarray(log_ratio(y), np.float32), np.asarray(product, np.float32))
     assert bits_of(bound, scores) == pytest.approx(bits, abs=0.04)
+
+
+DRAW = np.random.default_rng(0)
+
+
+def fold(deviation):
+    """Scores of which Donsker and Varadhan's bound is the mean, in bits."""
+    joint = (deviation * DRAW.normal(size=400)).astype(np.float32)
+    return Scores(joint, np.zeros((2, 400), np.float32))
+
+
+def error(*folds):
+    return bootstrap_error(DonskerVaradhan(), folds)
+
+
+def test_the_error_of_a_mean_is_the_deviation_over_the_root_of_the_number():
+    scores = fold(3.0)
+    assert error(scores) == pytest.approx(np.std(scores.joint) / 20 / LN2, rel=0.15)
+
+
+def test_the_error_of_a_mean_over_folds_adds_their_variances():
+    folds = [fold(1.0), fold(2.0)]
+    expected = np.sqrt(sum(np.var(scores.joint) / 400 for scores in folds)) / 2 / LN2
+    assert error(*folds) == pytest.approx(expected, rel=0.15)
+
+
+def test_a_pair_is_drawn_with_its_shuffled_scores():
+    """Here both are the same numbers, so that what InfoNCE compares never varies."""
+    joint = fold(3.0).joint
+    assert bootstrap_error(InfoNCE(), [Scores(joint, np.tile(joint, (2, 1)))]) == pytest.approx(0, abs=1e-6)
+
+
+def test_the_same_scores_always_have_the_same_error():
+    scores = fold(1.0)
+    assert error(scores) == error(scores)

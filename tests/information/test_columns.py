@@ -1,11 +1,11 @@
-"""Normal scores against SciPy's ranks and quantiles."""
+"""Normal scores against SciPy's ranks and quantiles, features of sets against their means and moments in NumPy."""
 
 import numpy as np
 import pytest
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from beliefscope.information.columns import independent_directions, normal_scores, standardised
+from beliefscope.information.columns import independent_directions, normal_scores, set_features, standardised
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.standard_t(3, size=(300, 2))
@@ -56,3 +56,59 @@ def test_columns_are_standardised_whatever_their_offset():
     columns = standardised(np.column_stack([1e9 + ROWS[:, 0], np.full(300, 7.1)]))
     np.testing.assert_allclose(columns[:, 0], (ROWS[:, 0] - ROWS[:, 0].mean()) / ROWS[:, 0].std(), atol=1e-5)
     np.testing.assert_array_equal(columns[:, 1], 0)
+
+
+DRAW = np.random.default_rng(0)
+# Particles on axes of very different scale, around a centre that differs from set to set.
+SETS = (DRAW.normal(size=(503, 1, 3)) + 0.5 * DRAW.normal(size=(503, 20, 3))) * [1, 100, 0.01] + [5, -300, 0]
+
+
+def in_deviations(sets):
+    return (sets - sets.mean(axis=(0, 1))) / sets.std(axis=(0, 1))
+
+
+def test_the_first_features_are_the_means_and_second_moments():
+    """503 sets, so that the last chunk is not a whole one."""
+    features, z = set_features(SETS, SETS), in_deviations(SETS)
+    upper = np.triu_indices(3)
+    np.testing.assert_allclose(features[:, :3], z.mean(axis=1), atol=1e-4)
+    np.testing.assert_allclose(features[:, 3:9], (z.swapaxes(1, 2) @ z / 20)[:, *upper], rtol=1e-3, atol=1e-4)
+
+
+def test_the_other_features_are_means_of_sines_and_cosines_of_the_same_waves():
+    """Of sets of equal particles their squares sum to one; of the mean particle all sines are 0, all cosines 1."""
+    equal = np.repeat(SETS[:, :1], 20, axis=1)
+    equal[-1] = SETS.mean(axis=(0, 1))
+    features = set_features(equal, SETS)
+    sines, cosines = np.split(features[:, 9:], 2, axis=1)
+    np.testing.assert_allclose(sines**2 + cosines**2, 1, atol=1e-5)
+    np.testing.assert_allclose(sines[-1], 0, atol=1e-3)
+    np.testing.assert_allclose(cosines[-1], 1, atol=1e-5)
+    assert np.std(sines[:-1], axis=0).min() > 0.1
+
+
+def test_the_order_of_the_particles_changes_nothing():
+    shuffled = DRAW.permuted(np.arange(20 * 503).reshape(503, 20), axis=1) % 20
+    features = set_features(SETS[np.arange(503)[:, None], shuffled], SETS)
+    np.testing.assert_allclose(features, set_features(SETS, SETS), atol=1e-5)
+
+
+def test_a_set_has_the_same_features_wherever_it_stands():
+    turned = np.roll(SETS, 250, axis=0)
+    np.testing.assert_allclose(set_features(turned, SETS), np.roll(set_features(SETS, SETS), 250, axis=0), atol=1e-5)
+
+
+def test_a_constant_coordinate_adds_nothing():
+    sets = SETS.copy()
+    sets[:, :, 1] = 7.0
+    features = set_features(sets, sets)
+    assert np.all(np.isfinite(features))
+    np.testing.assert_array_equal(features[:, 1], 0)
+
+
+def test_millions_of_particles_in_single_precision_are_centred_and_scaled():
+    """The sum of so many numbers of one sign, in single precision, would be far off."""
+    many = DRAW.standard_normal(size=(20, 100_000, 1), dtype=np.float32) + 100
+    features = set_features(many[:4], many)
+    np.testing.assert_allclose(features[:, 0], 0, atol=0.02)
+    np.testing.assert_allclose(features[:, 1], 1, atol=0.02)

@@ -7,7 +7,8 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from beliefscope.information.best_bound import BestBound
-from beliefscope.information.judging import Judged, Rules, Value, chosen_weights, value
+from beliefscope.information.judging import Judged, Products, Rules, Value, chosen_weights, judged, value
+from beliefscope.information.networks import Codes
 
 RULES = Rules(most_weight=1.2, gain=0.0, effective=100.0)
 
@@ -79,13 +80,40 @@ def test_weights_are_those_of_another_optimiser():
     np.testing.assert_allclose(found, exact.x, atol=0.03)
 
 
+def products(x, y) -> Products:
+    """T = x y / 2, softly limited to ±14: a table for one split, of numbers [n] and [m]."""
+    of_x, of_y = (Codes(jnp.asarray(side)[None, :, None], jnp.zeros((1, len(side)))) for side in (x / 2, y))
+    return Products(of_x, of_y)
+
+
+def test_no_judged_score_is_above_those_that_weights_were_chosen_by():
+    """One x and one y of the judged rows are outliers: their pair would be most of the mean of e^T."""
+    x, y = pair(0.5, 600)
+    outliers = np.where(np.arange(600) == 0, 8.0, x), np.where(np.arange(600) == 300, 8.0, y)
+    calm, wild = (judged([products(x, y)], [products(*each)], RULES) for each in ((x, y), outliers))
+    assert calm.weights[0, 0] > 0
+    assert wild.weights[0, 0] == calm.weights[0, 0]
+    assert wild.combined.bound[0] > calm.combined.bound[0] - 0.1
+    unlimited = value(calm.weights[0, 0] * jnp.asarray(14 * np.tanh(np.outer(*outliers) / 28), jnp.float32))
+    assert unlimited.bound < calm.combined.bound[0] - 0.2
+
+
+def test_weights_are_zero_where_all_shuffled_pairs_together_show_nothing():
+    """Weights are fitted on the first 500 columns: what speaks against a critic is in the others."""
+    x, y = pair(0.3, 1500)
+    scores = table(0.3, x, y)
+    assert chosen_weights(jnp.asarray(scores)[None], RULES)[0] > 0
+    scores[:20, -300:] = 9.0
+    assert chosen_weights(jnp.asarray(scores)[None], RULES)[0] == 0
+
+
 def test_a_combination_that_is_worse_than_nothing_reads_nothing():
     flat = jnp.full(4, 1e-4)
     combined = Value(
         bound=jnp.full(4, -0.1), safe=jnp.full(4, -0.1), effective=1e6 * flat, variance=flat, safe_variance=flat
     )
-    judged = Judged(weights=jnp.ones((4, 1)), combined=combined, alone=jnp.full((4, 1), -0.1))
-    found = BestBound()._report(judged, ["Gaussian"], 10_000, None, 4000)
+    nothing = Judged(weights=jnp.ones((4, 1)), combined=combined, alone=jnp.full((4, 1), -0.1))
+    found = BestBound()._report(nothing, ["Gaussian"], 10_000, None, 4000)
     assert found.bits == 0.0
     assert found.interval is not None
     assert found.interval[0] < 0 < found.interval[1]

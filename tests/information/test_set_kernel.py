@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from beliefscope.information.critics import Layers
+from beliefscope.information.networks import Layers
 from beliefscope.information.set_kernel import Weights, fits, split, sum_hidden
 
 _INTERPRET = jax.default_backend() != "gpu"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from beliefscope.information import MINE, mutual_information
-from beliefscope.information.check import in_single_precision
+from beliefscope.information.interface import in_single_precision
 from beliefscope.information.neural import FitSettings, NeuralEstimator
 from beliefscope.warning_signs import (
     bound_warning,

@@ -16,6 +16,7 @@ from beliefscope.store import load_arrays, read_lines, save_arrays, write_lines
 from beliefscope.store.files import _sealed
 
 ODD: tuple[Any, ...] = (None, True, 0, -1, 10**30, 1.5, "", "x", "\ud800", "../..", "\x1b[2J", [], [[]], {}, {"": None})
+ODD += (float("nan"), float("inf"), 1e308, -1e308, 5e-324, 2**63, 2**31, "é" * 300, "NaN", "<b>", [0.5], [1, 2, 3])
 
 
 def mutate(draw: random.Random, content: bytes) -> bytes:
@@ -92,13 +93,10 @@ def huge(draw: random.Random, file: Path) -> None:
 
 
 def swap(draw: random.Random, file: Path) -> None:
-    """The file of another place, whole as it is."""
-    others = sorted(each for each in file.parents[2].rglob(f"*{file.suffix}") if each.is_file() and each != file)
-    run = file.parent.parent if file.parent.name == "params" else file.parent
-    is_nameless = file.parent.name == "params" or file.name == "metrics.jsonl"
-    if others and (
-        not is_nameless or (run / "trained.json").exists()
-    ):  # which says whose networks and evaluations it has
+    """The file of another place in the study, whole as it is."""
+    study = next(parent for parent in file.parents if (parent / "study.json").exists())
+    others = sorted(each for each in study.rglob(f"*{file.suffix}") if each.is_file() and each != file)
+    if others:
         shutil.copyfile(draw.choice(others), file)
 
 

@@ -30,8 +30,9 @@ from beliefscope.study.devices import keep_compiled_programs
 from beliefscope.study.workers import local
 from beliefscope.study.workers.execute import Message, Outcome, Ready, execute, outcome_of
 
-_SPARE = 4  # workers of a study: two, and those that replace killed ones
-HANG = 120.0  # seconds, on a machine that others use too
+_SPARE = 6  # workers of a study: two, and those that replace both when they are killed, twice
+BUSY = 60.0  # seconds of processor time after which a command hangs
+LONGEST = 600.0  # seconds by the clock after which it does, though it computes nothing: others may use the machine, too
 
 
 class Answer(NamedTuple):
@@ -89,8 +90,10 @@ class Host:
         """None if there is no answer in time; the next question goes to another process."""
         self._connection.send(([str(each) for each in arguments], folder, fault))
         with contextlib.suppress(EOFError):
-            if self._connection.poll(HANG):
-                return self._connection.recv()
+            before, until = used(self._process), time.monotonic() + LONGEST
+            while used(self._process) - before < BUSY and time.monotonic() < until:
+                if self._connection.poll(5):
+                    return self._connection.recv()
         self.close()
         self._start()
         return None
@@ -99,6 +102,12 @@ class Host:
         end([self._process])
         os.waitpid(self._process, 0)
         self._connection.close()
+
+
+def used(process: int) -> float:
+    """Seconds of processor time."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _serve(connection: Connection) -> None:
@@ -214,7 +223,7 @@ class Study:
 
     def kill(self) -> None:
         self.signal(signal.SIGKILL)
-        self.wait(HANG)
+        self.wait(LONGEST)
         time.sleep(0.05)  # for its workers
 
 

@@ -23,21 +23,23 @@ TESTS = Path(__file__).parents[1]
 sys.path.insert(0, str(TESTS))  # as pytest does
 os.environ |= {"JAX_PLATFORMS": "cpu", "NPROC": "1"}
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(TESTS.parent / ".pytest_cache" / "xla"))
-from study.fault_kinds import ON_FILES, mutate  # noqa: E402
-from study.fault_processes import HANG, Answer, Host, Study  # noqa: E402
+from study.fault_kinds import ON_FILES, mutate, swap  # noqa: E402
+from study.fault_processes import LONGEST, Answer, Host, Study  # noqa: E402
 from study.tiny import TOML, definition  # noqa: E402
 
 WRITTEN = ("study.json", "manifest.json", "spec.json", "metrics.jsonl", "resume.eqx", "20.eqx", "trained.json", "", "")
 LOOKS = (["status"], ["status", "--check"], ["export"], ["claims"])
+REPORTS = 0.1  # of the folders are looked at by `report` too, which is slow
 WEIGHTS = {
-    "group killed": 50,
-    "killed as it writes": 30,
-    "worker killed": 8,
-    "stopped": 20,
-    "two processes": 12,
+    "group killed": 100,
+    "killed as it writes": 60,
+    "worker killed": 20,
+    "stopped": 30,
+    "two processes": 20,
     "disk": 200,
     "clock": 60,
     "table": 40,
+    "training mixed up": 60,
 }
 
 
@@ -85,7 +87,7 @@ class Suite:
 
     def _inject(self, kind: str, folder: Path) -> Path | None:
         """The file that was touched, where the fault is that."""
-        faults: dict[str, Callable[[Path], None]] = {
+        faults: dict[str, Callable[[Path], Path | None]] = {
             "group killed": self._kill_group,
             "killed as it writes": self._kill_at_write,
             "worker killed": self._kill_worker,
@@ -94,10 +96,10 @@ class Suite:
             "disk": self._disk,
             "clock": self._clock,
             "table": self._table,
+            "training mixed up": self._mix_up,
         }
         if kind in faults:
-            faults[kind](folder)
-            return None
+            return faults[kind](folder)
         files = sorted(file for file in folder.rglob("*.*") if file.is_file())
         file = self._draw.choice(files)
         ON_FILES[kind](self._draw, file)
@@ -105,11 +107,16 @@ class Suite:
         return file
 
     def _begun(self, folder: Path) -> Path:
-        """A study of which some pieces are done, some trainings not finished, or nothing."""
+        """A study of which some pieces are done, some trainings not finished, or nothing; never all."""
         shutil.copytree(self._whole, folder)
         if self._draw.random() < 0.01:
             shutil.rmtree(folder / "runs")
-        for run in folder.glob("runs/*"):
+        while _results(folder).keys() == _results(self._whole, folder).keys():
+            self._take_away(folder)
+        return folder
+
+    def _take_away(self, folder: Path) -> None:
+        for run in sorted(folder.glob("runs/*")):
             for file in (*run.glob("measure/*"), *run.glob("traces/*")):  # a trace compiles its program each time
                 if self._draw.random() < (0.3 if file.suffix == ".json" else 0.02):
                     file.unlink()
@@ -117,7 +124,6 @@ class Suite:
                 (run / "trained.json").unlink()
                 if self._draw.random() < 0.5:
                     (run / "resume.eqx").unlink()
-        return folder
 
     def _complete(self, folder: Path, kind: str) -> None:
         answer = self._ask(self._command(folder), folder, folder=folder)
@@ -147,6 +153,8 @@ class Suite:
     def _look(self, folder: Path) -> None:
         for command in self._draw.sample(LOOKS, 2):
             self._ask([*command, folder], folder)
+        if self._draw.random() < REPORTS:
+            self._ask(["report", folder, "--out", folder.with_name("report")], folder)
 
     def _started(self, folder: Path, *, workers: int = 2, fault: str = "") -> Study:
         return Study([*self._command(folder)[:-1], workers], folder.with_name("log"), fault)
@@ -189,7 +197,7 @@ class Suite:
         study.kill() if self._draw.random() < 0.5 else self._ended(study, folder)
 
     def _ended(self, study: Study, folder: Path) -> None:
-        status, said = study.wait(HANG), study.log.read_text()
+        status, said = study.wait(LONGEST), study.log.read_text()
         study.kill() if status is None else None
         if status is None:
             self._complain("hangs", said[-300:], folder)
@@ -218,6 +226,17 @@ class Suite:
         for command in ("claims", "export"):
             self._ask([command, file], folder)
 
+    def _mix_up(self, folder: Path) -> Path:
+        """An unfinished training, one of whose files is another run's, or another checkpoint's."""
+        whole = self._draw.choice(sorted(self._whole.glob("runs/*")))
+        run = folder / "runs" / whole.name
+        shutil.copytree(whole, run, dirs_exist_ok=True)
+        (run / "trained.json").unlink()
+        names = ("metrics.jsonl", "metrics.jsonl", "resume.eqx", "params/0.eqx", "params/20.eqx")
+        swap(self._draw, run / self._draw.choice(names))
+        self._look(folder)
+        return run / "trained.json"
+
     def _count_lost(self, folder: Path, whole: dict[Path, bytes], touched: Path | None, kind: str) -> None:
         for file, content in whole.items():
             here = [file, *folder.glob(f"quarantine/**/{file.name}")]
@@ -229,10 +248,11 @@ class Suite:
         print(f"{kind} (fault {self._number}): {sentence}", flush=True)
 
 
-def _results(folder: Path) -> dict[Path, bytes]:
-    """What is finished: trainings, measurements and traces."""
+def _results(folder: Path, called: Path | None = None) -> dict[Path, bytes]:
+    """What is finished: trainings, measurements and traces; as if the folder were `called` so."""
     patterns = ("runs/*/trained.json", "runs/*/measure/*.json", "runs/*/traces/*.npz")
-    return {file: file.read_bytes() for pattern in patterns for file in folder.glob(pattern)}
+    files = [file for pattern in patterns for file in folder.glob(pattern)]
+    return {(called or folder) / file.relative_to(folder): file.read_bytes() for file in files}
 
 
 def main() -> int:

@@ -66,7 +66,7 @@ def test_a_disk_that_takes_little_at_a_time_or_is_slow_changes_nothing(fault, ta
 def test_minutes_of_faults_lose_nothing():
     """`make faults` takes an hour of them."""
     suite = subprocess.run(
-        [sys.executable, Path(__file__).with_name("fault_suite.py"), "--minutes", "3", "--faults", "150"],
+        [sys.executable, Path(__file__).with_name("fault_suite.py"), "--minutes", "1.5", "--faults", "150"],
         capture_output=True,
         text=True,
         check=False,

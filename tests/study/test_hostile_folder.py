@@ -171,6 +171,15 @@ def test_run_writes_a_sealed_but_odd_study_anew(study, change, tmp_path):
     assert (study.path / "quarantine" / "study.json.0" / "study.json").is_file()
 
 
+def test_a_sealed_record_without_the_part_that_was_measured_is_damaged(study):
+    file = next(piece for piece in study.pieces if piece.kind == "measure" and study.is_done(piece)).result(study.path)
+    record = read_record(file)
+    del record["belief"]
+    for odd in (record, record | {"relevant": None}):
+        write_record(file, odd)
+        assert [each.path for each in study.set_aside_damaged()] == [file]
+
+
 def test_run_does_not_touch_a_study_of_another_format(study, tmp_path):
     write_record(study.files.study, read_record(study.files.study) | {"format": 2})
     before = study.files.study.read_bytes()
@@ -255,3 +264,31 @@ def test_a_pipe_that_is_called_a_table_does_not_block(tmp_path, capsys):
         status, err = said(capsys, command, tmp_path / "table.csv")
         assert status == 2
         assert "table.csv" in err
+
+
+@pytest.mark.parametrize("where", ["name", "environment"])
+def test_a_name_of_more_than_200_characters_is_refused_when_it_is_read(study, where, capsys):
+    record = read_record(study.files.study)
+    (record if where == "name" else record["runs"][0])[where] = "x" * 201
+    write_record(study.files.study, record)
+    for command in COMMANDS:
+        status, err = said(capsys, command, study.path)
+        assert status == 2, command
+        assert len(err) < 1000
+
+
+def test_export_makes_no_folder_for_its_table(study, tmp_path, capsys):
+    assert main(["export", str(study.path), "--out", str(tmp_path / "new" / "table.csv")]) == 2
+    assert "--out is a file in a folder that is there" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_status_names_what_is_damaged_only_when_it_is_asked_to_check(study, capsys):
+    file = next(study.path.glob("runs/*/traces/*.npz"))
+    file.write_bytes(file.read_bytes()[:-9])
+    main(["status", str(study.path)])
+    assert "damaged" not in capsys.readouterr().out
+    assert main(["status", str(study.path), "--check"]) == 1
+    out = capsys.readouterr().out
+    assert f"  damaged: {file}: it cannot be read" in out
+    assert "1 of the files that are done are damaged" in out

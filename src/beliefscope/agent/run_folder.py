@@ -1,13 +1,12 @@
 """One training run on disk: description, metrics, networks, and the state to resume from (store/layout.py).
 
 After each chunk of episodes the network, the metrics and the state to resume from are written in this order;
-`resume.eqx` decides how far a run is. A run that ends writes `trained.json`, with the digests of its files, or
-`failed.json`. `read_spec` reads back what was trained, from `spec.json`. `enter` makes a folder of runs a study of its
-own, so that `beliefscope report` and the other commands that look can read it.
+`resume.eqx` decides how far a run is, and has the digests of the metrics and networks up to there, so that those of
+another run are found in their place. A run that ends writes `trained.json`, with the digests of its files, or
+`failed.json`. `read_spec` reads back what was trained, from `spec.json`. `enter` makes a folder of runs a study.
 
-`begin_from` begins a run with what a shorter run of the same settings has stored. What an agent learns in an episode
-does not depend on how many are to come, so a run that continues a shorter one has the same bits as one that is trained
-so long from the start (on the same machine).
+`begin_from` begins a run with what a shorter run has stored. What an agent learns in an episode does not depend on how
+many are to come, so such a run has the same bits as one that is trained so long from the start (on the same machine).
 """
 
 import contextlib
@@ -21,6 +20,8 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import UInt8
 
 from beliefscope.agent.cells import CELLS
 from beliefscope.agent.drqn import Agent, init_agent
@@ -156,17 +157,45 @@ class RunFolder:
         if self.spec.learner.stores(episode):
             save_tree(self.files.network(episode), agent.network)
         write_lines(self.files.metrics, metrics)
-        save_tree(self.files.resume, (jnp.asarray(episode), agent), of=self.spec.id)
+        self.save_state(agent, episode)
+
+    def save_state(self, agent: Agent, episode: int) -> None:
+        """Store the state to resume from; networks and metrics are there already."""
+        save_tree(self.files.resume, (jnp.asarray(episode), agent, self._digests(episode)), of=self.spec.id)
 
     def resume(self) -> tuple[int, Agent] | None:
         """The episodes done and the agent, or None before the first chunk."""
         file = self.files.resume
         if not is_there(file):
             return None
-        episode, agent = load_tree(file, (jnp.asarray(0), self._like()), of=self.spec.id)
+        like, none = (jnp.asarray(0), self._like()), np.zeros((len(self._lasting()), 32), np.uint8)
+        try:
+            episode, agent, digests = load_tree(file, (*like, none), of=self.spec.id)
+        except Damaged:
+            (episode, agent), digests = load_tree(file, like, of=self.spec.id), None  # older ones have none
         if [line["episode"] for line in self.metrics(until=int(episode))][-1:] != [int(episode)]:
             raise Damaged(self.files.metrics, "its last lines are missing")
+        if digests is not None:
+            self._check_same(digests, self._digests(int(episode)))
         return int(episode), agent
+
+    def _check_same(self, stored: UInt8[np.ndarray, "files 32"], here: UInt8[np.ndarray, "files 32"]) -> None:
+        """Raise `Damaged` for metrics and networks that are there, and not those that the state goes on from."""
+        for file, before, now in zip(self._lasting(), stored, here, strict=True):
+            if now.any() and (before != now).any():
+                raise Damaged(file, "it is not the one that resume.eqx goes on from")
+
+    def _digests(self, episode: int) -> UInt8[np.ndarray, "files 32"]:
+        """Those of the metrics and networks of at most so many episodes; zeros for what is not there."""
+        contents = [json.dumps(self.metrics(until=episode)).encode()]
+        for due, file in zip(self.spec.learner.checkpoints(), self._lasting()[1:], strict=True):
+            contents.append(read_bytes(file) if due <= episode and is_there(file) else b"")
+        rows = [hashlib.sha256(content).digest() if content else bytes(32) for content in contents]
+        return np.frombuffer(b"".join(rows), np.uint8).reshape(-1, 32)
+
+    def _lasting(self) -> list[Path]:
+        """The files that a run leaves: its metrics, then its networks."""
+        return [self.files.metrics, *map(self.files.network, self.spec.learner.checkpoints())]
 
     def metrics(self, until: int | None = None) -> list[dict[str, Any]]:
         """One record per evaluation, by default all, else those of at most `until` episodes."""
@@ -195,7 +224,7 @@ class RunFolder:
 
     def finish(self) -> None:
         """Record that the last episode is done, and the digests of what the run leaves."""
-        files = [self.files.metrics, *(self.files.network(episode) for episode in self.spec.learner.checkpoints())]
+        files = self._lasting()
         for file in files:
             if not is_file(file):
                 raise Damaged(file, "it is missing")
@@ -336,7 +365,7 @@ def begin_from(shorter: RunFolder, run: RunFolder) -> None:
 
 def _copy(shorter: RunFolder, run: RunFolder) -> None:
     state = shorter.resume()
-    done, agent = (0, None) if state is None else state
+    done = 0 if state is None else state[0]
     networks = [] if state is None else [each for each in run.spec.learner.checkpoints() if each <= done]
     missing = sorted(set(networks) - set(shorter.checkpoints()))
     require(
@@ -348,7 +377,8 @@ def _copy(shorter: RunFolder, run: RunFolder) -> None:
     for episode in networks:
         write_atomic(run.files.network(episode), read_bytes(shorter.files.network(episode)))
     write_atomic(run.files.metrics, read_bytes(shorter.files.metrics))
-    save_tree(run.files.resume, (jnp.asarray(done), agent), of=run.spec.id)
+    assert state is not None
+    run.save_state(state[1], done)
 
 
 def shorter_run(spec: TrainingSpec, folder: Path) -> RunFolder:

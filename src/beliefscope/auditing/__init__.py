@@ -1,9 +1,8 @@
 """Audits of anyone's agent: `audit(agent, pomdp)` plays it, tracks beliefs, and says what its memory holds of them."""
 
-from beliefscope.auditing.adapters import EquinoxAgent, FunctionAgent, JAXAgent, as_agent
+from beliefscope.auditing.adapters import AuditedAgent, EquinoxAgent, FunctionAgent, JAXAgent, as_agent
 from beliefscope.auditing.audit import audit
 from beliefscope.auditing.histories import Episodes
-from beliefscope.auditing.interface import AuditedAgent
 from beliefscope.auditing.logs import Log, log_from_arrays, read_log
 from beliefscope.auditing.result import Audit, Checkpoint, Returns
 

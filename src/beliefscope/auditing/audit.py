@@ -2,29 +2,32 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int, PRNGKeyArray
 
-from beliefscope.auditing.adapters import as_agent
-from beliefscope.auditing.arrays import Parts, joined
+from beliefscope.auditing.adapters import AuditedAgent, Parts, as_agent, joined
 from beliefscope.auditing.histories import (
     Episodes,
     Histories,
+    by_part,
+    describe,
+    first_part,
     log_histories,
     play_histories,
     read_along,
     some_episodes,
     steps_of,
+    trace,
+    two_of,
+    two_played,
 )
-from beliefscope.auditing.interface import AuditedAgent
 from beliefscope.auditing.logs import Log, checked_log, read_log
-from beliefscope.auditing.result import Audit, Checkpoint, Returns
-from beliefscope.auditing.trace import describe, label, trace, two_of, two_played
-from beliefscope.belief import Filter, KalmanFilter, ProductFilter, filter_of_paper
-from beliefscope.errors import is_whole, require
+from beliefscope.auditing.result import Audit, Checkpoint, Measured, Returns
+from beliefscope.belief import Filter, KalmanFilter, filter_of_paper
+from beliefscope.errors import is_real, is_whole, require
 from beliefscope.fast_keys import generator
 from beliefscope.information import (
     Sufficiency,
@@ -37,7 +40,8 @@ from beliefscope.information import (
 )
 from beliefscope.information.best_bound import LEAST_PAIRS as LEAST_FOR_BITS
 from beliefscope.information.sufficiency import LEAST_PAIRS
-from beliefscope.pomdp import POMDP, RandomPolicy, maximal_return, rollout
+from beliefscope.measurement.logged import check_filter
+from beliefscope.pomdp import POMDP, RandomPolicy, label_of, maximal_return, rollout
 from beliefscope.pomdp.arguments import check_pomdp_type
 
 NUM_SAMPLES = 4000
@@ -73,62 +77,143 @@ def audit(
     """
     check_pomdp_type(pomdp)
     filter = filter_of_paper(pomdp) if filter is None else filter
+    check_filter(filter, pomdp)
     require(
         num_samples is None or (is_whole(num_samples) and num_samples >= LEAST_PAIRS),
         rule=f"an audit is of at least {LEAST_PAIRS} pairs",
         received=num_samples,
         advice=f"{NUM_SAMPLES} or more are better",
     )
-    key = jax.random.key(0) if key is None else key
-    key_play, key_measure, key_trace, key_curve = jax.random.split(key, 4)
+    key_play, key_measure, key_trace, key_curve = jax.random.split(jax.random.key(0) if key is None else key, 4)
     wanted = (memory,) if isinstance(memory, str) else memory
     options = {"sees_actions": sees_actions, "initial": initial}
     twin = None if untrained is None else as_agent(untrained, pomdp, **options)
     if isinstance(agent, Log | str | Path):
         log = checked_log(agent if isinstance(agent, Log) else read_log(agent, pomdp), pomdp, filter)
-        title = name or (log.name if isinstance(agent, Log) else Path(agent).name)
-        histories = _log_histories(key_play, log, pomdp, filter, twin, num_samples)
-        names = _headline(wanted, histories.memory, None)
-        two = None if log.episodes.states is None else two_of(log.episodes, pomdp)
-        seen, curve, doubts = log.sees_actions, (), ()
-        if log.episodes.states is None:
-            doubts = ("the log has no states: there is no belief viewer",)
+        found = _logged(key_play, log, pomdp, filter, twin, wanted, num_samples)
     else:
-        stages = {float(at): each for at, each in agent.items()} if isinstance(agent, Mapping) else {0.0: agent}
-        agents = {at: as_agent(stages[at], pomdp, **options) for at in sorted(stages)}
-        last = max(agents)
-        played, title = agents[last], name or type(stages[last]).__name__
-        others = {} if twin is None else {"untrained": twin}
-        others |= {f"at {at}": each for at, each in agents.items() if at != last}
-        count = NUM_SAMPLES if num_samples is None else int(num_samples)
-        histories = play_histories(key_play, played, pomdp, filter, num_samples=count, others=others)
-        names = _headline(wanted, histories.memory, getattr(played, "headline", None))
-        two, seen, doubts = two_played(key_trace, played, pomdp), told_of_actions(played, pomdp), ()
-        curve = _curve(key_curve, agents, histories, names, pomdp, filter, count) if len(agents) > 1 else ()
-    measured = _measured(key_measure, histories, names, filter, bits=bits, calibrated=calibrated)
-    traces = {}
-    if two is not None and not isinstance(filter, KalmanFilter):
-        pairs = joined(histories.memory, names)
-        traces[title] = trace(key_trace, two, pomdp, filter, histories, pairs=pairs, names=names)
-        if twin is not None:
-            reading = two._replace(memory=read_along(twin, two, pomdp, None))
-            pairs = joined(histories.others["untrained"], names)
-            traces["untrained twin"] = trace(key_trace, reading, pomdp, filter, histories, pairs=pairs, names=names)
+        stages = {at: as_agent(each, pomdp, **options) for at, each in _stages(agent).items()}
+        keys = (key_play, key_trace, key_curve)
+        found = _played(keys, stages, pomdp, filter, twin, wanted, num_samples or NUM_SAMPLES)
+        found = found._replace(title=type(_stages(agent)[max(stages)]).__name__)
+    found = found if name is None else found._replace(title=name)
+    # Of a product the relevant part is the headline, and the irrelevant one stands beside it.
+    first, *rest = (
+        _measured(key_measure, found, part, of, bits=bits, calibrated=calibrated)
+        for part, of in by_part(filter, filter).items()
+    )
     return Audit(
-        agent=title,
-        environment=label(pomdp),
+        agent=found.title,
+        environment=label_of(pomdp),
         pomdp=describe(pomdp),
         filter=type(filter).__name__,
-        num_samples=len(histories.time),
-        memory=names,
-        returns=_returns(histories, pomdp),
-        sees_actions=seen,
-        impossible=float(histories.impossible.mean()),
-        checkpoints=curve,
-        warnings=(*measured.pop("warnings"), *_doubts(histories, seen, filter), *doubts),
-        traces=traces,
-        **measured,
+        num_samples=len(found.histories.time),
+        memory=found.names,
+        returns=_returns(found.histories, pomdp),
+        sees_actions=found.seen,
+        impossible=float(found.histories.impossible.mean()),
+        checkpoints=found.curve,
+        warnings=(
+            *first.warnings,
+            *(f"irrelevant part: {each}" for part in rest for each in part.warnings),
+            *_doubts(found.histories, found.seen),
+            *found.doubts,
+        ),
+        irrelevant=rest[0].numbers if rest else None,
+        traces=_traces(key_trace, found, pomdp, filter, twin),
+        **vars(first.numbers),
     )
+
+
+class _Found(NamedTuple):
+    """What was played or read, before anything is measured of it."""
+
+    title: str
+    histories: Histories
+    names: tuple[str, ...]  # the parts of the memory that the headline is about
+    two: Episodes | None  # for the viewer
+    seen: bool | None  # is the agent shown its actions?
+    curve: tuple[Checkpoint, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+
+class _Part(NamedTuple):
+    """What is measured of one part of the belief."""
+
+    numbers: Measured
+    warnings: tuple[str, ...]
+
+
+def _stages(agent: Any) -> dict[float, Any]:
+    """The agents of a training by number, in order; one agent alone is at 0."""
+    if not isinstance(agent, Mapping):
+        return {0.0: agent}
+    require(
+        bool(agent) and all(is_real(at) for at in agent),
+        rule="several checkpoints are a mapping from numbers, of episodes or steps, to agents",
+        received=list(agent),
+        advice="pass {0: untrained, 1000: trained}, say",
+    )
+    return {float(at): agent[at] for at in sorted(agent)}
+
+
+def _logged(
+    key: PRNGKeyArray,
+    log: Log,
+    pomdp: POMDP,
+    filter: Filter,
+    twin: AuditedAgent | None,
+    wanted: tuple[str, ...] | None,
+    num_samples: int | None,
+) -> _Found:
+    histories = log_histories(key, log.episodes, pomdp, filter, num_samples=num_samples)
+    if twin is not None:
+        read = some_episodes(log.episodes, slice(0, len(histories.time)))
+        histories = histories._replace(others={"untrained": read_along(twin, read, pomdp, histories.time)})
+    names = _headline(wanted, histories.memory, None)
+    if log.episodes.states is None:
+        doubts = ("the log has no states: there is no belief viewer",)
+        return _Found(log.name, histories, names, None, log.sees_actions, doubts=doubts)
+    return _Found(log.name, histories, names, two_of(log.episodes, pomdp), log.sees_actions)
+
+
+def _played(
+    keys: tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray],
+    agents: dict[float, AuditedAgent],
+    pomdp: POMDP,
+    filter: Filter,
+    twin: AuditedAgent | None,
+    wanted: tuple[str, ...] | None,
+    num_samples: int,
+) -> _Found:
+    """The last of the agents plays; the twin and the others read its histories."""
+    key_play, key_trace, key_curve = keys
+    last = max(agents)
+    played = agents[last]
+    others = {} if twin is None else {"untrained": twin}
+    others |= {f"at {at}": each for at, each in agents.items() if at != last}
+    histories = play_histories(key_play, played, pomdp, filter, num_samples=num_samples, others=others)
+    names = _headline(wanted, histories.memory, getattr(played, "headline", None))
+    two, seen = two_played(key_trace, played, pomdp), told_of_actions(played, pomdp)
+    curve = _curve(key_curve, agents, histories, names, pomdp, filter, num_samples) if len(agents) > 1 else ()
+    return _Found("", histories, names, two, seen, curve)
+
+
+def _traces(
+    key: PRNGKeyArray, found: _Found, pomdp: POMDP, filter: Filter, twin: AuditedAgent | None
+) -> dict[str, dict[str, np.ndarray]]:
+    """For the viewer: the agent's two episodes, and the twin that reads them."""
+    if found.two is None or isinstance(first_part(filter, filter), KalmanFilter):
+        return {}
+    known = found.histories.beliefs[next(iter(by_part(filter, filter)))]
+    readers = {found.title: (found.two, found.histories.memory)}
+    if twin is not None:
+        reading = found.two._replace(memory=read_along(twin, found.two, pomdp, None))
+        readers["untrained twin"] = (reading, found.histories.others["untrained"])
+    return {
+        reader: trace(key, two, pomdp, filter, known, pairs=joined(memory, found.names), names=found.names)
+        for reader, (two, memory) in readers.items()
+    }
 
 
 def told_of_actions(agent: AuditedAgent, pomdp: POMDP) -> bool | None:
@@ -152,16 +237,6 @@ def told_of_actions(agent: AuditedAgent, pomdp: POMDP) -> bool | None:
     return not np.allclose(first, other, atol=_EQUAL, equal_nan=True)
 
 
-def _log_histories(
-    key: PRNGKeyArray, log: Log, pomdp: POMDP, filter: Filter, twin: AuditedAgent | None, num_samples: int | None
-) -> Histories:
-    found = log_histories(key, log.episodes, pomdp, filter, num_samples=num_samples)
-    if twin is None:
-        return found
-    read = some_episodes(log.episodes, slice(0, len(found.time)))
-    return found._replace(others={"untrained": read_along(twin, read, pomdp, found.time)})
-
-
 def _headline(wanted: tuple[str, ...] | None, parts: Parts, own: tuple[str, ...] | None) -> tuple[str, ...]:
     names = tuple(wanted or own or parts)
     require(
@@ -173,14 +248,13 @@ def _headline(wanted: tuple[str, ...] | None, parts: Parts, own: tuple[str, ...]
     return names
 
 
-def _measured(
-    key: PRNGKeyArray, histories: Histories, names: tuple[str, ...], filter: Filter, *, bits: bool, calibrated: bool
-) -> dict[str, Any]:
-    """The numbers of one agent, by the fields of `Audit`."""
+def _measured(key: PRNGKeyArray, given: _Found, part: str, filter: Filter, *, bits: bool, calibrated: bool) -> _Part:
+    """The numbers of one agent and one part of the belief, whose filter this is."""
     key_fit, key_order, key_decode = jax.random.split(key, 3)
-    pairs, belief, time = joined(histories.memory, names), histories.belief, histories.time
+    histories, names = given.histories, given.names
+    pairs, belief, time = joined(histories.memory, names), histories.beliefs[part], histories.time
     gaussian = isinstance(filter, KalmanFilter)
-    target = _mean_and_covariance(belief) if gaussian else belief
+    target = _readable(belief, filter)
 
     def share(rows: Float[np.ndarray, "n m"]) -> Sufficiency:
         return sufficiency(rows, target, time, key=key_fit)
@@ -194,26 +268,23 @@ def _measured(
         controls["untrained"] = joined(histories.others["untrained"], names)
     whole = share(pairs)
     several = len(histories.memory) > 1
-    entropy = discrete_entropy(belief) if np.ndim(belief) == 2 and not gaussian else None
     enough = len(time) >= LEAST_FOR_BITS
     found = mutual_information(pairs, belief, key=key_fit) if bits and enough else None
     along = joined(histories.along[0], names)
-    warnings = [*whole.warnings, *(found.warnings if found else ())]
-    if bits and not enough:
-        warnings.append(f"no bits: they need {LEAST_FOR_BITS} pairs, and there are {len(time)}")
-    return {
-        "sufficiency": whole,
-        "parts": {part: share(rows) for part, rows in histories.memory.items()} if several else {},
-        "controls": {control: share(rows) for control, rows in controls.items()},
-        "by_step": () if gaussian else sufficiency_by_step(*steps_of(histories, pairs, along), key=key_fit),
-        "bits": found,
-        "calibration": calibrate(belief, pairs.shape[1], key=key_fit) if found and calibrated else None,
-        "entropy": entropy,
-        "decoders": {}
+    lacking = (f"no bits: they need {LEAST_FOR_BITS} pairs, and there are {len(time)}",) if bits and not enough else ()
+    numbers = Measured(
+        sufficiency=whole,
+        parts={name: share(rows) for name, rows in histories.memory.items()} if several else {},
+        controls={control: share(rows) for control, rows in controls.items()},
+        by_step=() if gaussian else sufficiency_by_step(*steps_of(histories, part, pairs, along), key=key_fit),
+        bits=found,
+        calibration=calibrate(belief, pairs.shape[1], key=key_fit) if found and calibrated else None,
+        entropy=discrete_entropy(belief) if np.ndim(belief) == 2 and not gaussian else None,
+        decoders={}
         if gaussian
         else {probe: decode(key_decode, pairs, belief, probe=probe) for probe in ("linear", "MLP")},
-        "warnings": warnings,
-    }
+    )
+    return _Part(numbers, (*whole.warnings, *(found.warnings if found else ()), *lacking))
 
 
 def _mean_and_covariance(features: Float[np.ndarray, "n f"]) -> tuple[np.ndarray, np.ndarray]:
@@ -246,13 +317,14 @@ def _curve(
 ) -> tuple[Checkpoint, ...]:
     """Every checkpoint on its own histories, and on those of the last one."""
     last, found = max(agents), []
+    part, of = next(iter(by_part(filter, filter).items()))
     for place, (at, agent) in enumerate(agents.items()):
         own = histories
         if at != last:
             own = play_histories(jax.random.fold_in(key, place), agent, pomdp, filter, num_samples=number)
         theirs = histories.memory if at == last else histories.others[f"at {at}"]
         shares = [
-            sufficiency(joined(memory, names), _readable(each.belief, filter), each.time).value
+            sufficiency(joined(memory, names), _readable(each.beliefs[part], of), each.time).value
             for memory, each in ((own.memory, own), (theirs, histories))
         ]
         found.append(Checkpoint(at, float(np.mean(own.returns if own.returns is not None else np.nan)), *shares))
@@ -263,7 +335,7 @@ def _readable(belief: Any, filter: Filter) -> Any:
     return _mean_and_covariance(belief) if isinstance(filter, KalmanFilter) else belief
 
 
-def _doubts(histories: Histories, seen: bool | None, filter: Filter) -> list[str]:
+def _doubts(histories: Histories, seen: bool | None) -> list[str]:
     """What a reader should know before the numbers are read."""
     found = []
     if seen is False:
@@ -274,6 +346,4 @@ def _doubts(histories: Histories, seen: bool | None, filter: Filter) -> list[str
         found.append(
             f"{histories.impossible.mean():.1%} of the beliefs follow an observation that the filter holds impossible"
         )
-    if isinstance(filter, ProductFilter):
-        found.append("the numbers are about the relevant part of the belief")
     return found

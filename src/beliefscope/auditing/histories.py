@@ -1,30 +1,38 @@
 """Histories of an agent with its memories and beliefs: one step of each of N episodes, all steps of some others.
 
 `play_histories` plays an agent; `log_histories` takes what was recorded elsewhere. Other agents, an untrained twin say,
-may read the same histories without acting.
+may read the same histories without acting. `trace` has two episodes step by step, as arrays for the belief viewer
+(`beliefscope.measurement.greedy_episodes`). An agent of another library has no values of actions that are known here:
+they are NaN, and the viewer leaves them out.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from beliefscope.auditing.arrays import Parts, chosen_actions, memory_parts
-from beliefscope.auditing.interface import AuditedAgent
+from beliefscope.agent import TrainingSpec
+from beliefscope.auditing.adapters import AuditedAgent, Parts, chosen_actions, joined, memory_parts
 from beliefscope.belief import Filter, ProductFilter, run_filter
-from beliefscope.information import Steps
+from beliefscope.fast_keys import fast_key
+from beliefscope.information import Steps, fit_decoder
 from beliefscope.measurement import pairs_from_trajectories, play
-from beliefscope.measurement.greedy_episodes import encoded, features_along
-from beliefscope.pomdp import NO_ACTION, POMDP
-from beliefscope.pomdp.rollout import Trajectory
+from beliefscope.measurement.greedy_episodes import MAX_PARTICLES, encoded, features_along
+from beliefscope.pomdp import NO_ACTION, POMDP, Irrelevant, TMaze
+from beliefscope.pomdp.rollout import Trajectory, World, rest_world, start_world, step_world, world_keys
 
 _BYTES = 2**28  # of the memories that are kept at a time
 _MOST_AT_ONCE = 5000  # episodes
 _MOST_ALONG, _LEAST_ALONG = 400, 40  # episodes of which all steps are judged
 _NUMBERS_ALONG = 20_000_000  # of their beliefs
+_SEEN = 64  # episodes among which one of each layout of a T-Maze is found but for a chance of 2^-63
+_MOST_PAIRS = 2000  # that the decoder is fitted to
+_HALF = float(np.finfo(np.float16).max)
 
 
 class Episodes(NamedTuple):
@@ -44,13 +52,13 @@ class Histories(NamedTuple):
 
     memory: Parts  # each [n, m]
     others: dict[str, Parts]  # of agents that read the same histories, by name
-    belief: Any  # features: [n, d], [n, M, d]
+    beliefs: dict[str, Any]  # features by part of the belief: [n, d], [n, M, d]
     time: Int[np.ndarray, " n"]
     observation: Float[np.ndarray, "n o"]
     recent: Float[np.ndarray, "n r"]  # the last steps
     returns: Float[np.ndarray, " n"] | None
     impossible: Bool[np.ndarray, " n"]
-    along: tuple[Parts, Any, Int[np.ndarray, " s"]]  # memories, beliefs and times of all steps of other episodes
+    along: tuple[Parts, dict[str, Any], Int[np.ndarray, " s"]]  # memories, beliefs, times of all steps of others
 
 
 class _Flat:
@@ -98,7 +106,7 @@ def play_histories(
         found.append(_pairs(key_draw, episodes, pomdp, filter, others or {}))
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:num_samples], *found)
     key_play, key_draw = jax.random.split(key_along)
-    fresh = play_episodes(key_play, agent, pomdp, num_episodes=episodes_along(pomdp, joined.belief))
+    fresh = play_episodes(key_play, agent, pomdp, num_episodes=episodes_along(pomdp, joined.beliefs))
     return joined._replace(along=_along(key_draw, fresh, pomdp, filter))
 
 
@@ -108,7 +116,7 @@ def log_histories(
     """Of recorded episodes: the last ones are those of which all steps are kept."""
     key_pairs, key_along = jax.random.split(key)
     number = len(episodes.lengths)
-    few = min(number // 10, episodes_along(pomdp, None))
+    few = min(number // 10, episodes_along(pomdp, {}))
     most = number - few if num_samples is None else min(num_samples, number - few)
     found = [
         _pairs(jax.random.fold_in(key_pairs, first), some_episodes(episodes, slice(first, last)), pomdp, filter, {})
@@ -129,9 +137,9 @@ def episodes_at_once(agent: AuditedAgent, pomdp: POMDP, num_samples: int) -> int
     return -(-num_samples // -(-num_samples // most))
 
 
-def episodes_along(pomdp: POMDP, belief: Any) -> int:
+def episodes_along(pomdp: POMDP, beliefs: dict[str, Any]) -> int:
     """Of how many episodes all steps are kept."""
-    size = 1 if belief is None else int(np.prod(np.shape(belief)[1:]))
+    size = max(1, sum(int(np.prod(np.shape(belief)[1:])) for belief in beliefs.values()))
     return int(np.clip(_NUMBERS_ALONG // (size * pomdp.horizon), _LEAST_ALONG, _MOST_ALONG))
 
 
@@ -185,9 +193,16 @@ def some_episodes(episodes: Episodes, which: Any) -> Episodes:
     return jax.tree.map(lambda leaf: np.asarray(leaf)[which], episodes)
 
 
-def relevant(filter: Filter, of: Any) -> Any:
+def by_part(filter: Filter, of: Any) -> dict[str, Any]:
+    """Features, health or filters of a product as `relevant`, the control problem's, and `irrelevant`; others whole."""
+    if isinstance(filter, ProductFilter):
+        return {"relevant": of.relevant, "irrelevant": of.irrelevant}
+    return {"belief": of}
+
+
+def first_part(filter: Filter, of: Any) -> Any:
     """What concerns the control problem, of a product filter's features; of any other filter all."""
-    return of.relevant if isinstance(filter, ProductFilter) else of
+    return next(iter(by_part(filter, of).values()))
 
 
 def _pairs(
@@ -205,38 +220,37 @@ def _pairs(
         lengths=episodes.lengths,
     )
     time = np.asarray(pairs.time)
-    impossible = np.any(
-        [np.asarray(leaf) for leaf in jax.tree.leaves(relevant(filter, pairs.health).impossible)], axis=0
-    )
+    impossible = np.any([np.asarray(part.impossible) for part in by_part(filter, pairs.health).values()], axis=0)
     return Histories(
         memory={name: part[np.arange(number), time] for name, part in episodes.memory.items()},
         others={name: read_along(agent, episodes, pomdp, time) for name, agent in others.items()},
-        belief=jax.tree.map(np.asarray, relevant(filter, pairs.belief)),
+        beliefs={part: np.asarray(belief) for part, belief in by_part(filter, pairs.belief).items()},
         time=time,
         observation=np.asarray(pairs.observation),
         recent=np.asarray(pairs.recent),
         returns=episodes.returns,
         impossible=impossible,
-        along=({}, np.zeros(0), np.zeros(0, int)),
+        along=({}, {}, np.zeros(0, int)),
     )
 
 
 def _along(
     key: PRNGKeyArray, episodes: Episodes, pomdp: POMDP, filter: Filter
-) -> tuple[Parts, Any, Int[np.ndarray, " s"]]:
-    belief = relevant(filter, beliefs_along(key, episodes, pomdp, filter))
+) -> tuple[Parts, dict[str, Any], Int[np.ndarray, " s"]]:
+    beliefs = by_part(filter, beliefs_along(key, episodes, pomdp, filter))
     longest = episodes.actions.shape[1]
     acted = np.arange(longest) < episodes.lengths[:, None]
     time = np.broadcast_to(np.arange(longest), acted.shape)
-    return {name: part[acted] for name, part in episodes.memory.items()}, belief[:, :longest][acted], time[acted]
+    memory = {name: part[acted] for name, part in episodes.memory.items()}
+    return memory, {part: belief[:, :longest][acted] for part, belief in beliefs.items()}, time[acted]
 
 
 def steps_of(
-    histories: Histories, memory: Float[np.ndarray, "n m"], along: Float[np.ndarray, "s m"]
+    histories: Histories, part: str, memory: Float[np.ndarray, "n m"], along: Float[np.ndarray, "s m"]
 ) -> tuple[Steps, Steps]:
     """The pairs, and all steps of the other episodes, as the decoder for all steps takes them."""
-    _, belief, time = histories.along
-    return Steps(memory, histories.belief, histories.time), Steps(along, belief, time)
+    _, beliefs, time = histories.along
+    return Steps(memory, histories.beliefs[part], histories.time), Steps(along, beliefs[part], time)
 
 
 def _longest(episodes: Episodes, pomdp: POMDP) -> int:
@@ -259,3 +273,87 @@ def _ranges(number: int) -> list[tuple[int, int]]:
     count = -(-number // _MOST_AT_ONCE)
     size = -(-number // count)
     return [(first, min(first + size, number)) for first in range(0, number, size)]
+
+
+def describe(pomdp: POMDP) -> dict[str, Any]:
+    """The POMDP as `spec.json` describes it; one whose fields cannot be described has the name of its class alone."""
+    try:
+        return json.loads(TrainingSpec(pomdp=pomdp).canonical_json())["pomdp"]
+    except ValueError:
+        return {"class": f"{type(pomdp).__module__}.{type(pomdp).__qualname__}"}
+
+
+def two_played(key: PRNGKeyArray, agent: AuditedAgent, pomdp: POMDP) -> Episodes:
+    """Two episodes with their states and rewards; of a T-Maze one of each layout, the treasure up first."""
+    played = play_episodes(key, agent, pomdp, num_episodes=_SEEN)
+    states, rewards = _states_along(key, pomdp, jnp.asarray(played.actions))
+    return two_of(played._replace(states=states, rewards=np.asarray(rewards)), pomdp)
+
+
+def two_of(episodes: Episodes, pomdp: POMDP) -> Episodes:
+    if not isinstance(pomdp.pomdp if isinstance(pomdp, Irrelevant) else pomdp, TMaze):
+        return some_episodes(episodes, slice(0, 2))
+    first = np.asarray(encoded(pomdp, episodes.observations))[:, 0, :2]
+    return some_episodes(episodes, first.argmax(axis=0))
+
+
+@eqx.filter_jit
+def _states_along(key: PRNGKeyArray, pomdp: POMDP, actions: Int[Array, "n T"]) -> tuple[PyTree, Float[Array, "n T"]]:
+    """s_t and r_t of the episodes that `play` plays with the same key, whose actions are these."""
+
+    def one(key_one: PRNGKeyArray, done: Int[Array, " T"]):
+        def step(world: World, action: Int[Array, ""]):
+            moved = step_world(world, world_keys(world), pomdp, action)
+            after = jax.tree.map(lambda new, old: jnp.where(world.done, old, new), moved, rest_world(world))
+            return after, (world.state, after.reward)
+
+        return jax.lax.scan(step, start_world(key_one, pomdp)[0], done)[1]
+
+    return jax.vmap(one)(jax.random.split(fast_key(key), len(actions)), actions)
+
+
+def trace(
+    key: PRNGKeyArray,
+    two: Episodes,
+    pomdp: POMDP,
+    filter: Filter,
+    known: Any,
+    *,
+    pairs: Float[np.ndarray, "n m"],
+    names: tuple[str, ...],
+) -> dict[str, np.ndarray]:
+    """The viewer's arrays of two episodes; the decoder is fitted to `pairs`, memories beside `known` beliefs."""
+    key_filter, key_decode, key_few = jax.random.split(key, 3)
+    longest = two.actions.shape[1]
+    memory = joined(two.memory, names)
+    belief = first_part(filter, beliefs_along(key_filter, two, pomdp, filter))[:, :longest]
+    if belief.ndim == 4 and belief.shape[2] > MAX_PARTICLES:
+        belief = belief[:, :, np.asarray(jax.random.permutation(key_few, belief.shape[2]))[:MAX_PARTICLES]]
+    decoder = fit_decoder(key_decode, pairs[:_MOST_PAIRS], known[:_MOST_PAIRS], probe="MLP")
+    answers = decoder.probabilities(memory.reshape(-1, memory.shape[-1])).reshape(*memory.shape[:2], -1)
+    leaves = [np.asarray(leaf, np.float32) for leaf in jax.tree.leaves(two.states)]
+    rewards = np.full(two.actions.shape, np.nan, np.float32) if two.rewards is None else two.rewards
+    ending = ".relevant" if isinstance(pomdp, Irrelevant) else ""
+    steps: dict[str, np.ndarray] = {
+        "actions": two.actions.astype(np.int16),
+        "rewards": np.asarray(rewards, np.float32),
+        "values": np.full((*two.actions.shape, pomdp.num_actions), np.nan, np.float32),
+        "observations": np.asarray(encoded(pomdp, two.observations), np.float32),
+        "states": np.concatenate([leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves], axis=-1),
+        "memory": _half(memory),
+        f"belief{ending}": _half(belief),
+        f"decoded{ending}": np.round(answers, 4).astype(np.float16),
+    }
+    cells = {} if decoder.centres is None else {f"decoded_cells{ending}": decoder.centres}
+    lengths = np.asarray(two.lengths, np.int32)
+    return {"lengths": lengths, **{name: _until_end(array, lengths) for name, array in steps.items()}, **cells}
+
+
+def _half(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float16 if np.all(np.abs(array) <= _HALF) else np.float32)
+
+
+def _until_end(array: np.ndarray, lengths: Int[np.ndarray, " two"]) -> np.ndarray:
+    longest = max(1, int(lengths.max()))
+    acted = (np.arange(longest) < lengths[:, None]).reshape(2, longest, *[1] * (array.ndim - 2))
+    return np.where(acted, array[:, :longest], np.nan if array.dtype.kind == "f" else 0).astype(array.dtype)

@@ -9,6 +9,8 @@ A row is a step at which the agent acted: o_t, then the memory after it, then a_
 Observations are as the POMDP gives them or as the environments of `beliefscope.gymnasium` show them (one-hot codes).
 """
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray, PyTree
 
-from beliefscope.auditing.arrays import WHOLE, Parts
+from beliefscope.auditing.adapters import WHOLE, Parts
 from beliefscope.auditing.histories import Episodes, some_episodes
 from beliefscope.belief import Filter
 from beliefscope.errors import require
@@ -64,6 +66,7 @@ def log_from_arrays(arrays: dict[str, Any], pomdp: POMDP, *, name: str = "log") 
         advice="docs/audit.md says what each of them is",
     )
     along = [*_NEEDED, *memories, *(key for key in ("rewards", "states") if key in found)]
+    _check_numbers(found, along)
     if "episode_ends" in found:
         found |= _padded({key: found[key] for key in along}, found["episode_ends"])
     _check_shapes(found, along)
@@ -71,15 +74,17 @@ def log_from_arrays(arrays: dict[str, Any], pomdp: POMDP, *, name: str = "log") 
     acted = np.arange(actions.shape[1]) < lengths[:, None]
     parts: Parts = {}
     for key in memories:
-        array = found[key].reshape(*actions.shape, -1).astype(np.float32)
+        with np.errstate(over="ignore"):
+            array = found[key].reshape(*actions.shape, -1).astype(np.float32)
         parts[key.removeprefix(f"{WHOLE}.")] = np.where(acted[..., None], array, 0)
         _refuse_first(acted & ~np.isfinite(array).all(axis=-1), f"{key} is made of finite numbers", "NaN or infinity")
-    rewards = np.where(acted, found["rewards"], 0).astype(np.float64) if "rewards" in found else None
+    found |= {key: _finite(key, found[key], acted) for key in ("observations", "rewards") if key in found}
+    rewards = found["rewards"].astype(np.float64) if "rewards" in found else None
     returns = None if rewards is None else rewards @ pomdp.discount ** np.arange(rewards.shape[1])
     actions = np.where(acted, actions, 0).astype(np.int64)
     wrong = (actions < 0) | (actions >= pomdp.num_actions)
     _refuse_first(wrong, f"an action is an integer from 0 to {pomdp.num_actions - 1}", actions)
-    sees = bool(found["sees_actions"]) if "sees_actions" in found else None
+    sees = bool(np.all(found["sees_actions"])) if "sees_actions" in found else None
     seen = _observations(found["observations"], acted, pomdp)
     return Log(Episodes(parts, actions, seen, lengths, returns, rewards, found.get("states")), sees, name)
 
@@ -138,6 +143,27 @@ def _impossible(
     return jax.vmap(one)(keys, observations, actions)
 
 
+def _check_numbers(found: dict[str, np.ndarray], along: list[str]) -> None:
+    odd = {
+        key: f"{array.dtype} {array.shape}"
+        for key in (*along, "lengths", "episode_ends")
+        if (array := found.get(key, np.zeros(1))).dtype.kind not in "biuf" or array.ndim == 0
+    }
+    require(
+        not odd,
+        rule="the arrays of a log hold numbers, with a row for each step or episode",
+        received=odd,
+        advice="leave out what is not known, and write the rest as numbers",
+    )
+
+
+def _finite(name: str, array: np.ndarray, acted: Bool[np.ndarray, "n T"]) -> np.ndarray:
+    """The array with zeros behind the ends of episodes, where anything may stand."""
+    rows = array.reshape(*acted.shape, -1)
+    _refuse_first(acted & ~np.isfinite(rows).all(axis=-1), f"{name} is made of finite numbers", "NaN or infinity")
+    return np.where(acted[..., None], rows, 0).reshape(array.shape)
+
+
 def _check_shapes(found: dict[str, np.ndarray], along: list[str]) -> None:
     actions, lengths = found["actions"], found["lengths"]
     require(
@@ -193,7 +219,11 @@ def _observations(given: np.ndarray, acted: Bool[np.ndarray, "n T"], pomdp: POMD
             received=given.shape,
             advice="record them as the POMDP or its environment gives them",
         )
-        given = given.reshape(shape).astype(leaves[0].dtype)
+        given = given.reshape(shape)
+        if leaves[0].dtype.kind in "iu":
+            odd = (given != np.floor(given)) | (np.abs(given) >= 2**31)
+            _refuse_first(acted & odd, "an observation of this POMDP is a whole number below 2^31", given)
+        given = given.astype(leaves[0].dtype)
         return jax.tree.unflatten(jax.tree.structure(world), [given])
     sizes = [int(np.prod(leaf.shape)) for leaf in leaves]
     require(
@@ -219,18 +249,22 @@ def _refuse_first(wrong: Bool[np.ndarray, "n T"], rule: str, received: Any) -> N
     )
 
 
+_TRY = "import sys, polars; polars.read_parquet(sys.argv[1])"
 _COLUMNS = {"observation": "observations", "action": "actions", "reward": "rewards", "state": "states"}
 
 
 def _read_parquet(path: Path) -> dict[str, np.ndarray]:
     import polars
 
-    try:
-        table = polars.read_parquet(path)
-    except Exception as error:  # whatever the reader raises of a file that is none
-        raise ValueError(
-            f"a .parquet file can be read by Polars, but got {str(path)!r} ({type(error).__name__}); write it again."
-        ) from error
+    # An altered file makes Polars panic, or abort the process: another process reads it first.
+    tried = subprocess.run([sys.executable, "-c", _TRY, str(path)], capture_output=True, check=False)
+    require(
+        tried.returncode == 0,
+        rule="a .parquet file can be read by Polars",
+        received=str(path),
+        advice="write it again",
+    )
+    table = polars.read_parquet(path)
     require(
         "episode" in table.columns,
         rule="a Parquet log has a column 'episode', the same number for each step of an episode",

@@ -1,15 +1,28 @@
-"""`Audit`: all that an audit found, for people, as a table, and on disk without pickle."""
+"""`Audit`: all that an audit found, for people, as a table, and on disk without pickle.
+
+Records become JSON and come back by the types that their fields are annotated with.
+"""
 
 import dataclasses
 import html
+import math
+import types
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import polars
 
-from beliefscope.auditing.codec import from_record, to_record
-from beliefscope.information import Calibration, Decoding, DiscreteEntropy, Estimate, Ratio, StepShare, Sufficiency
+from beliefscope.information import (
+    BestBoundEstimate,
+    Calibration,
+    Decoding,
+    DiscreteEntropy,
+    Ratio,
+    StepShare,
+    Sufficiency,
+)
 from beliefscope.store import load_arrays, made_with, read_record, save_arrays, write_atomic, write_record
 
 SCHEMA = 1
@@ -35,8 +48,25 @@ class Checkpoint(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
-class Audit:
-    """How much of the belief an agent's memory holds, with all that helps to read that number."""
+class Measured:
+    """What the memory holds of the belief, or of one part of it where it has parts."""
+
+    sufficiency: Sufficiency
+    parts: dict[str, Sufficiency]  # of each part of the memory alone, where it has several
+    controls: dict[str, Sufficiency]  # observation, recent, shuffled, and untrained where a twin was given
+    by_step: tuple[StepShare, ...]
+    bits: BestBoundEstimate | None  # with its shuffled control
+    calibration: Calibration | None
+    entropy: DiscreteEntropy | None  # H(b)
+    decoders: dict[str, Decoding]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Audit(Measured):
+    """How much of the belief an agent's memory holds, with all that helps to read that number.
+
+    Where the POMDP has irrelevant variables, the inherited numbers are about the relevant part of the belief.
+    """
 
     agent: str
     environment: str
@@ -45,18 +75,11 @@ class Audit:
     num_samples: int  # N, one step of each of so many episodes
     memory: tuple[str, ...]  # the parts that `sufficiency` and `bits` are about
     returns: Returns | None  # None where a log has no rewards
-    sufficiency: Sufficiency
-    parts: dict[str, Sufficiency]  # of each part of the memory alone, where it has several
-    controls: dict[str, Sufficiency]  # observation, recent, shuffled, and untrained where a twin was given
-    by_step: tuple[StepShare, ...]
-    bits: Estimate | None  # with its shuffled control
-    calibration: Calibration | None
-    entropy: DiscreteEntropy | None  # H(b)
-    decoders: dict[str, Decoding]
     sees_actions: bool | None  # does the memory depend on the actions that the agent is told of?
     impossible: float  # the share of pairs after an observation that the POMDP makes impossible
     checkpoints: tuple[Checkpoint, ...] = ()
     warnings: tuple[str, ...] = ()
+    irrelevant: Measured | None = None  # the same of the irrelevant variables, where there are some
     traces: dict[str, dict[str, np.ndarray]] = dataclasses.field(default_factory=dict)  # for the viewer, by agent
 
     def __str__(self) -> str:
@@ -78,8 +101,9 @@ class Audit:
         return f"<table><caption>{title}</caption>{rows}</table>{notes}"
 
     def table(self) -> polars.DataFrame:
-        """A row for each number: quantity, of what, step or checkpoint, value, and its interval."""
+        """A row for each number: which part of the belief, quantity, of what, step or checkpoint, value, interval."""
         schema = {
+            "part": polars.String,
             "quantity": polars.String,
             "of": polars.String,
             "at": polars.Float64,
@@ -106,7 +130,8 @@ class Audit:
         record = read_record(folder / _RECORD)
         traces = {name: load_arrays(folder / _TRACE.format(place)) for place, name in enumerate(record["traces"])}
         hints = {field.name: field.type for field in dataclasses.fields(cls) if field.name != "traces"}
-        return cls(**{name: from_record(hint, record[name]) for name, hint in hints.items()}, traces=traces)
+        known = {name: from_record(hint, record[name]) for name, hint in hints.items() if name in record}
+        return cls(**known, traces=traces)
 
     def report(self, folder: str | Path) -> Path:
         """`save`, and beside it `report.html`: a page that needs no network, with the belief viewer."""
@@ -132,43 +157,13 @@ class Audit:
 
     def _rows(self) -> list[tuple[str, str]]:
         """All numbers for people: what they are, and what they say."""
-        given, plain = self.sufficiency.given_time, self.sufficiency.plain
         rows = [("return", _return(self.returns))] if self.returns else []
-        if given is not None:
-            rows.append(("sufficiency, given the time", _share(given.best, given.available)))
-        rows.append(("sufficiency, plain", _share(plain.best, plain.available)))
-        rows += [(f"  of {name} alone", _headline(found)) for name, found in self.parts.items()]
-        rows.append(
-            (
-                "  time alone (of plain)",
-                "–" if self.sufficiency.time_alone is None else str(self.sufficiency.time_alone),
-            )
-        )
-        rows += [(f"  {CONTROLS.get(name, name)}", _headline(found)) for name, found in self.controls.items()]
-        shares = [step.share.value for step in self.by_step if step.share is not None]
-        if shares:
-            steps = [step.time for step in self.by_step if step.share is not None]
-            least = int(np.argmin(shares))
-            rows.append(
-                (
-                    "sufficiency at each step",
-                    f"{shares[0]:.0%} at step {steps[0]}, {shares[-1]:.0%} at step {steps[-1]}, "
-                    f"least {shares[least]:.0%} at step {steps[least]}",
-                )
-            )
-        if self.bits is not None:
-            rows.append(("bits, I(h; b)", str(self.bits)))
-        if self.calibration is not None and self.bits is not None:
-            rows.append(("  calibration in place", f"the estimator {self.calibration.sentence(self.bits.bits)}"))
-        if self.entropy is not None:
-            doubt = " (too low: too many distinct beliefs to count)" if self.entropy.flagged else ""
-            rows.append(("H(b)", f"{self.entropy.bits:.2f} bits, {self.entropy.distinct} distinct beliefs{doubt}"))
-        rows += [
-            (f"{name} decoder", f"KL {found.kl:.3f} bits, without the memory {found.baseline_kl:.3f}")
-            for name, found in self.decoders.items()
-        ]
-        seen = {True: "yes", False: "no", None: "not known"}[self.sees_actions]
-        rows.append(("saw its own actions", seen))
+        if self.irrelevant is None:
+            rows += _rows_of(self)
+        else:
+            rows += [("of the relevant belief", ""), *_rows_of(self)]
+            rows += [("of the irrelevant belief", ""), *_rows_of(self.irrelevant)]
+        rows.append(("saw its own actions", {True: "yes", False: "no", None: "not known"}[self.sees_actions]))
         rows += [
             (
                 f"checkpoint {each.at:g}",
@@ -186,6 +181,32 @@ CONTROLS = {
     "shuffled": "control: shuffled",
     "untrained": "control: untrained twin, same histories",
 }
+
+
+def _rows_of(found: Measured) -> list[tuple[str, str]]:
+    given, plain, alone = found.sufficiency.given_time, found.sufficiency.plain, found.sufficiency.time_alone
+    rows = [] if given is None else [("sufficiency, given the time", _share(given.best, given.available))]
+    rows.append(("sufficiency, plain", _share(plain.best, plain.available)))
+    rows += [(f"  of {name} alone", _headline(part)) for name, part in found.parts.items()]
+    rows.append(("  time alone (of plain)", _ratio(alone)))
+    rows += [(f"  {CONTROLS.get(name, name)}", _headline(control)) for name, control in found.controls.items()]
+    shares = [(step.share.value, step.time) for step in found.by_step if step.share is not None]
+    if shares:
+        (first, start), (last, end), (least, there) = shares[0], shares[-1], min(shares)
+        where = f"{first:.0%} at step {start}, {last:.0%} at step {end}, least {least:.0%} at step {there}"
+        rows.append(("sufficiency at each step", where))
+    if found.bits is not None:
+        rows.append(("bits, I(h; b)", str(found.bits)))
+    if found.calibration is not None and found.bits is not None:
+        rows.append(("  calibration in place", f"the estimator {found.calibration.sentence(found.bits.bits)}"))
+    if found.entropy is not None:
+        doubt = " (too low: too many distinct beliefs to count)" if found.entropy.flagged else ""
+        rows.append(("H(b)", f"{found.entropy.bits:.2f} bits, {found.entropy.distinct} distinct beliefs{doubt}"))
+    rows += [
+        (f"{name} decoder", f"KL {decoded.kl:.3f} bits, without the memory {decoded.baseline_kl:.3f}")
+        for name, decoded in found.decoders.items()
+    ]
+    return rows
 
 
 def _line(row: tuple[str, str]) -> str:
@@ -210,35 +231,84 @@ def _return(found: Returns) -> str:
     return f"{found.mean:.3f} ± {found.standard_error:.3f}{most}"
 
 
-def _numbers(audit: Audit) -> Any:
-    """The rows of the table."""
-
-    def ratio(quantity: str, of: str, found: Ratio | None, at: float | None = None) -> tuple:
-        return (quantity, of, at, *(found or (None, None, None)))
-
+def _numbers(audit: Audit) -> Iterator[tuple]:
+    """The rows of the table; parts of the belief are called as in the table of a study."""
+    first = "belief" if audit.irrelevant is None else "relevant"
     if audit.returns is not None:
         mean, error, most = audit.returns[:3]
-        yield "return", "agent", None, mean, mean - 2 * error, mean + 2 * error
-        yield "return", "maximal", None, most, None, None
-    whole = {"memory": audit.sufficiency, **audit.parts, **audit.controls}
-    for name, found in whole.items():
-        if found.given_time is not None:
-            yield ratio("sufficiency given time", name, found.given_time.best)
-        yield ratio("sufficiency plain", name, found.plain.best)
-    yield ratio("sufficiency plain", "time", audit.sufficiency.time_alone)
-    for step in audit.by_step:
-        yield ratio("sufficiency at step", "memory", step.share, float(step.time))
-    if audit.bits is not None:
-        yield "bits", "memory", None, audit.bits.bits, *(audit.bits.interval or (None, None))
-        if audit.bits.shuffled is not None:
-            yield "bits", "shuffled", None, audit.bits.shuffled.bits, None, None
-    for point in audit.calibration.points if audit.calibration else ():
-        yield "bits read of known information", "calibration", point.truth, point.read.bits, None, None
-    if audit.entropy is not None:
-        yield "H(b)", "belief", None, audit.entropy.bits, None, None
-    for name, found in audit.decoders.items():
-        yield "KL(b, decoded)", name, None, found.kl, None, None
+        yield None, "return", "agent", None, mean, mean - 2 * error, mean + 2 * error
+        yield None, "return", "maximal", None, most, None, None
+    yield from ((first, *row) for row in _numbers_of(audit))
+    if audit.irrelevant is not None:
+        yield from (("irrelevant", *row) for row in _numbers_of(audit.irrelevant))
     for each in audit.checkpoints:
-        yield "return", "checkpoint", each.at, each.mean_return, None, None
-        yield ratio("sufficiency given time", "checkpoint, own histories", each.own, each.at)
-        yield ratio("sufficiency given time", "checkpoint, last histories", each.last, each.at)
+        yield None, "return", "checkpoint", each.at, each.mean_return, None, None
+        yield first, *_shared("sufficiency given time", "checkpoint, own histories", each.own, each.at)
+        yield first, *_shared("sufficiency given time", "checkpoint, last histories", each.last, each.at)
+
+
+def _numbers_of(found: Measured) -> Iterator[tuple]:
+    for name, each in {"memory": found.sufficiency, **found.parts, **found.controls}.items():
+        if each.given_time is not None:
+            yield _shared("sufficiency given time", name, each.given_time.best)
+        yield _shared("sufficiency plain", name, each.plain.best)
+    yield _shared("sufficiency plain", "time", found.sufficiency.time_alone)
+    for step in found.by_step:
+        yield _shared("sufficiency at step", "memory", step.share, float(step.time))
+    if found.bits is not None:
+        yield "bits", "memory", None, found.bits.bits, *(found.bits.interval or (None, None))
+        if found.bits.shuffled is not None:
+            yield "bits", "shuffled", None, found.bits.shuffled.bits, None, None
+    for point in found.calibration.points if found.calibration else ():
+        yield "bits read of known information", "calibration", point.truth, point.read.bits, None, None
+    if found.entropy is not None:
+        yield "H(b)", "belief", None, found.entropy.bits, None, None
+    for name, decoded in found.decoders.items():
+        yield "KL(b, decoded)", name, None, decoded.kl, None, None
+
+
+def _shared(quantity: str, of: str, found: Ratio | None, at: float | None = None) -> tuple:
+    return (quantity, of, at, *(found or (None, None, None)))
+
+
+def to_record(value: Any) -> Any:
+    """Named tuples and dataclasses become dictionaries, tuples lists, and what is not finite text."""
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, np.integer | np.bool_):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return [to_record(each) for each in value.tolist()]
+    if dataclasses.is_dataclass(value):
+        return {field.name: to_record(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {name: to_record(getattr(value, name)) for name in value._fields}  # pyright: ignore
+    if isinstance(value, dict):
+        return {str(name): to_record(each) for name, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_record(each) for each in value]
+    raise TypeError(f"{type(value).__name__} has no record")
+
+
+def from_record(hint: Any, record: Any) -> Any:
+    """The value that `to_record` was given, of the annotated type; entries that a class does not know are left out."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any or record is None:
+        return record
+    if origin in (Union, types.UnionType):
+        return from_record(next(each for each in inner if each is not type(None)), record)
+    if origin is dict:
+        return {name: from_record(inner[1], each) for name, each in record.items()}
+    if origin is tuple:
+        kinds = [inner[0]] * len(record) if inner[1:] == (...,) else inner
+        return tuple(from_record(kind, each) for kind, each in zip(kinds, record, strict=True))
+    if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or hasattr(hint, "_fields")):
+        kinds = get_type_hints(hint)
+        return hint(**{name: from_record(kinds[name], each) for name, each in record.items() if name in kinds})
+    if hint is float:
+        return float(record)
+    if hint in (int, str, bool):
+        return hint(record)
+    return np.asarray(record, float)  # an array

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from beliefscope.auditing.arrays import inputs_of
+from beliefscope.auditing.adapters import inputs_of
 from beliefscope.errors import require
 from beliefscope.pomdp import POMDP
 

@@ -1,6 +1,7 @@
 """`beliefscope audit` and `beliefscope bits`. Agents are never loaded here: their files are pickles (SECURITY.md)."""
 
 import dataclasses
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -106,11 +107,12 @@ def _array(path: Path) -> np.ndarray:
         advice="that is a folder: name a file in it" if path.is_dir() else "nothing is there: correct the path",
     )
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+        with warnings.catch_warnings(action="ignore"):  # of Python's parser, about an odd header
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # whatever NumPy's reader raises on a file that is none, or was altered
+        why = next(iter(str(error).splitlines()), type(error).__name__)
         raise ValueError(
-            f"an array is an .npy file of numbers, but got {str(path)!r} ({str(error).splitlines()[0]}); write it by "
-            "np.save."
+            f"an array is an .npy file of numbers, but got {str(path)!r} ({why}); write it by np.save."
         ) from error
     require(
         isinstance(found, np.ndarray),

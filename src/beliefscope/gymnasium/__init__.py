@@ -10,10 +10,8 @@ try:
 except ImportError as error:
     raise ImportError("beliefscope.gymnasium needs Gymnasium: pip install 'beliefscope[gymnasium]'.") from error
 
-from beliefscope.gymnasium.environment import Environment
-from beliefscope.gymnasium.last_action import LastAction, LastActionVector
+from beliefscope.gymnasium.environment import Environment, LastAction, LastActionVector, VectorEnvironment
 from beliefscope.gymnasium.names import IDS, make, make_vec, named_pomdp, register_ids
-from beliefscope.gymnasium.vector import VectorEnvironment
 
 register_ids()
 

@@ -7,9 +7,7 @@ import gymnasium
 
 from beliefscope.belief import Filter, filter_of_paper
 from beliefscope.errors import nearest, require
-from beliefscope.gymnasium.environment import Environment
-from beliefscope.gymnasium.last_action import LastAction, LastActionVector
-from beliefscope.gymnasium.vector import VectorEnvironment
+from beliefscope.gymnasium.environment import Environment, LastAction, LastActionVector, VectorEnvironment
 from beliefscope.pomdp import CLASSICS, POMDP, MountainHike, TMaze, classic, read_pomdp
 
 HORIZON = 100  # of a .pomdp file, unless another is given: the format has none

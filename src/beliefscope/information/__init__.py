@@ -1,10 +1,15 @@
 """Mutual information of paired samples, in bits: estimators, exact values and data whose information is known."""
 
-from beliefscope.information.atoms_bound import AtomsBound, AtomsEstimate
-from beliefscope.information.best_bound import BestBound, BestBoundEstimate, BestBoundSettings, Trusted
-from beliefscope.information.by_step import Steps, StepShare, sufficiency_by_step
+from beliefscope.information.atoms import AtomsBound, AtomsEstimate
+from beliefscope.information.best_bound import (
+    BestBound,
+    BestBoundEstimate,
+    BestBoundSettings,
+    Trusted,
+    mutual_information,
+)
 from beliefscope.information.calibrate import Calibration, calibrate
-from beliefscope.information.check import Pair, checked_pair
+from beliefscope.information.classical import KSG, Gaussian, gaussian_bits
 from beliefscope.information.entropy import (
     DiscreteEntropy,
     SmoothedInformation,
@@ -12,14 +17,11 @@ from beliefscope.information.entropy import (
     exact_entropy,
     smoothed_information,
 )
-from beliefscope.information.gaussian import Gaussian, gaussian_bits
-from beliefscope.information.interface import Estimate, Estimator
+from beliefscope.information.interface import Estimate, Estimator, Pair, checked_pair
 from beliefscope.information.known_cases import KnownCase, known_cases
-from beliefscope.information.ksg import KSG
-from beliefscope.information.mutual_information import mutual_information
 from beliefscope.information.neural import MINE, NWJ, SMILE, InfoNCE, NeuralEstimator
 from beliefscope.information.probe import Decoder, Decoding, decode, fit_decoder, histogram
-from beliefscope.information.sufficiency import Ratio, Sufficiency, sufficiency
+from beliefscope.information.sufficiency import Ratio, Steps, StepShare, Sufficiency, sufficiency, sufficiency_by_step
 
 __all__ = [
     "KSG",

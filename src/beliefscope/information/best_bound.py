@@ -7,15 +7,21 @@ T = Σ w_k T_k, and one fifth judges T by the bound of Donsker and Varadhan,
 
 with every judged x against 4,000 y of the judging and choosing fifths. (For this, critics in closed form are fitted
 once more, on the choosing pairs too; no judged x or y is among them.) The bound is concave in the weights, so the best
-ones can be found (judging.py). If too few shuffled pairs make up E_q[e^T] to know it, the pairs themselves are counted
-among the shuffles. The number is then at most log2 of the number of y that each x is compared with. It reads "at least"
-there, and from two bits below that limit on.
+ones can be found (judging.py). A judged score is at most the largest that the weights were fitted on: two outliers that
+meet by chance would else be most of E_q[e^T]. If too few shuffled pairs make up E_q[e^T] to know it, the pairs
+themselves are counted among the shuffles. The number is then at most log2 of the number of y that each x is compared
+with. It reads "at least" there, and from two bits below that limit on.
 
 One more fit has only half of the training pairs. Its loss shows what more pairs would gain. If the loss is large, the
 number reads "too few pairs". The interval combines that loss, the scatter of the judged pairs, and 3 %.
+
+`mutual_information(memory, belief)` is one call for your own data, with its shuffled control.
 """
 
+import dataclasses
 import math
+import sys
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -27,19 +33,23 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from beliefscope.errors import require
-from beliefscope.fast_keys import fast_key
-from beliefscope.information import classifiers
+from beliefscope.fast_keys import fast_key, generator
+from beliefscope.information.atoms import class_tables, mlp_tables, recurs
 from beliefscope.information.bounds import Samples
-from beliefscope.information.candidates import gaussian_tables, regression_tables, separable_tables, student_tables
-from beliefscope.information.check import Pair, checked_pair, is_constant
+from beliefscope.information.candidates import (
+    BATCH,
+    gaussian_tables,
+    regression_tables,
+    separable_tables,
+    student_tables,
+)
+from beliefscope.information.classical import cross_checks
 from beliefscope.information.columns import independent_directions, ranks_and_length, set_features, standardised
-from beliefscope.information.cross_checks import cross_checks
 from beliefscope.information.decoders import Split, reading, splits
-from beliefscope.information.entropy import row_labels
-from beliefscope.information.interface import Estimate
-from beliefscope.information.judging import Judged, Rules, judged
-from beliefscope.information.separable import BATCH
-from beliefscope.information.tables import Table, Where, Wheres
+from beliefscope.information.entropy import discrete_entropy, row_labels
+from beliefscope.information.interface import Estimate, Pair, checked_pair, is_constant
+from beliefscope.information.judging import Judged, Rules, Table, Where, Wheres, judged
+from beliefscope.warning_signs import entropy_warning
 
 LEAST_PAIRS = 1000
 _MOST_REGRESSED = 8  # columns of the side that a regression predicts
@@ -119,6 +129,7 @@ class BestBound:
         candidates = _candidates(key_fit, prepared, parts, wheres, watch)
         watch("cross-checks")
         checks = cross_checks(*prepared.plain)
+        del prepared  # which tables of scores need no more: they have the room instead
         watch("their combination")
         rules = Rules(self.settings.most_weight, self.settings.gain, self.settings.effective)
         names, *tables = zip(*candidates, strict=True)
@@ -195,7 +206,7 @@ class _Sides(NamedTuple):
 class _Prepared(NamedTuple):
     """The columns as candidates read them."""
 
-    plain: _Sides  # mean 0, deviation 1, double precision
+    plain: _Sides  # mean 0, deviation 1
     ranks: _Sides  # normal scores
     independent: _Sides  # normal scores of independent directions
     read: _Sides  # the columns and their principal directions
@@ -207,27 +218,31 @@ def _prepared(pair: Pair) -> _Prepared:
     atoms = [row_labels(side) for side in vectors]
     x, y = (standardised(side) for side in vectors)
     read = [reading(side) for side in (x, y)]
-    plain = [side[:, : side.shape[1] // 2].astype(np.float64) for side in read]
+    plain = [side[:, : side.shape[1] // 2] for side in read]
     ranks = [ranks_and_length(side, side) for side in (x, y)]
     turned = [
-        ranks_and_length(independent_directions(side), side) if 1 < side.shape[1] <= _MOST_TURNED else ranked
+        _turned(side.astype(np.float64)) if 1 < side.shape[1] <= _MOST_TURNED else ranked
         for side, ranked in zip(plain, ranks, strict=True)
     ]
     return _Prepared(*(_Sides(*each) for each in (plain, ranks, turned, read, atoms)))
+
+
+def _turned(side: np.ndarray) -> np.ndarray:
+    return ranks_and_length(independent_directions(side), side)
 
 
 def _candidates(
     key: PRNGKeyArray, prepared: _Prepared, parts: Split, wheres: Wheres, watch: Callable[[str], None]
 ) -> list[_Candidate]:
     key_separable, key_x, key_y = jax.random.split(key, 3)
-    recurring = [classifiers.recurs(atoms, parts) for atoms in prepared.atoms]
+    recurring = [recurs(atoms, parts) for atoms in prepared.atoms]
     found = []
     for name, (key_side, named) in {"y": (key_y, 1), "x": (key_x, 0)}.items():
         if recurring[named]:  # first, since a GPU fits networks while the processor goes on
             watch(f"classifiers of {name}'s atoms")
             both = prepared.atoms[named], parts, wheres
-            networks = classifiers.mlp_tables(key_side, prepared.read[1 - named], *both, turned=named == 0)
-            gaussian = classifiers.gaussian_tables(prepared.plain[1 - named], *both, turned=named == 0)
+            networks = mlp_tables(key_side, prepared.read[1 - named], *both, turned=named == 0)
+            gaussian = class_tables(prepared.plain[1 - named], *both, turned=named == 0)
             found.append(_Candidate(f"MLP of {name}'s atoms", *networks))
             found.append(_Candidate(f"Gaussians of {name}'s atoms", *gaussian))
     watch("Gaussian critics")
@@ -256,3 +271,40 @@ def _of_continuous(
     if plain.x.shape[1] + plain.y.shape[1] <= _MOST_OF_STUDENT:
         found.append(_Candidate("Student's t", *student_tables(*plain, parts, wheres)))
     return found
+
+
+_PATIENCE = 5.0  # seconds, after which it is said what is being done
+
+
+def mutual_information(memory: Any, belief: Any, *, key: PRNGKeyArray | None = None) -> BestBoundEstimate:
+    """How many bits memories [N, m] and beliefs [N, d] share; a belief may also be a set of particles, [N, M, d].
+
+    It takes NumPy, JAX and PyTorch arrays, those of PyTorch on the CPU. One row is one pair, and pairs should be
+    independent of each other: one step of each episode. It needs some thousand pairs and some twenty seconds on one
+    core. Without a key the same arrays always give the same number. `interval` says where the truth lies, `warnings`
+    what makes the number doubtful, and `shuffled` what the same estimator reads when x and y are paired at random.
+    Where beliefs recur, the number is compared with H(b).
+    """
+    key_measure, key_shuffle, key_control = jax.random.split(fast_key(jax.random.key(0) if key is None else key), 3)
+    pair = checked_pair(memory, belief, sets_allowed=True, names=("memory", "belief"))
+    say = _Progress()
+    found = BestBound().estimate(key_measure, pair.x, pair.y, watch=say)
+    say("the shuffled control")
+    once = BestBound(BestBoundSettings(splits=1))  # that it shows nothing, one split tells as well as three
+    shuffled = once.estimate(key_control, pair.x, generator(key_shuffle).permutation(pair.y))
+    doubts: tuple[str, ...] = ()
+    if pair.y.ndim == 2 and not (entropy := discrete_entropy(pair.y)).flagged:
+        doubts = entropy_warning(found.bits, found.standard_error, entropy.bits)
+    return dataclasses.replace(found, shuffled=shuffled, warnings=found.warnings + doubts)
+
+
+class _Progress:
+    """A line on stderr for each step that begins after the first seconds."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+
+    def __call__(self, step: str) -> None:
+        taken = time.monotonic() - self._start
+        if taken > _PATIENCE:
+            print(f"mutual_information: {taken:.0f} s, now {step}", file=sys.stderr, flush=True)

@@ -18,8 +18,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from beliefscope.information.batching import on_each
-from beliefscope.information.critics import Critic, SetCritic, VectorCritic
+from beliefscope.information.networks import Critic, SetCritic, VectorCritic, on_each
 
 
 class Samples(NamedTuple):

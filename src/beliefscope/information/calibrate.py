@@ -18,10 +18,9 @@ from jaxtyping import Float, Int, PRNGKeyArray
 from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import fast_key, generator
 from beliefscope.information.best_bound import BestBound
-from beliefscope.information.check import checked_belief
 from beliefscope.information.columns import set_features
 from beliefscope.information.entropy import exact_entropy, row_labels, smoothed_information
-from beliefscope.information.interface import Estimate, Estimator
+from beliefscope.information.interface import Estimate, Estimator, checked_belief
 
 NOISES = (0.0, 0.2, 0.4, 0.8)  # σ in units of √m, for codes of m columns: two of them are about √m apart
 _CELLS = 128

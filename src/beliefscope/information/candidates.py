@@ -1,32 +1,31 @@
 """The critics that `BestBound` chooses among: each is fitted on training rows and scores any x with any y.
 
 A critic that knows the joint distribution p and the product q of its marginals has T = log p/q. Each returns two
-tables (tables.py) of all splits together, one for the choosing rows and one for the judging rows.
+tables (judging.py) of all splits together, one for the choosing rows and one for the judging rows.
 
     Gaussian     log p/q of Gaussian vectors with the covariances of the training rows: as they are, and of the ranks
     separable    f(x)·g(y) + a(x) + b(y) with networks, fitted by telling each x's own y from those of others
     regression   a linear map of x to y, or of y to x, with noise of any shape, where there are few columns
     Student      log p/q of a t distribution of both sides, for heavy tails that all columns share; few columns
-    classifiers  (classifiers.py) where rows recur: an MLP, and a Gaussian for each atom
+    classifiers  (atoms.py) where rows recur: an MLP, and a Gaussian for each atom
 """
 
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.special import gammaln
 
-from beliefscope.information.batching import on_each
-from beliefscope.information.bounds import Samples
+from beliefscope.information.bounds import DonskerVaradhan, Samples, Scores
 from beliefscope.information.columns import whitening
 from beliefscope.information.decoders import Split
-from beliefscope.information.judging import safe_value
-from beliefscope.information.separable import LIMIT as SEPARABLE_LIMIT
-from beliefscope.information.separable import Codes, fit_separable
-from beliefscope.information.tables import Elliptical, Products, Residuals, Table, Wheres, stacked
+from beliefscope.information.judging import Elliptical, Products, Residuals, Table, Wheres, safe_value, stacked
+from beliefscope.information.networks import SEPARABLE_LIMIT, Codes, SeparableCritic, fit_network, on_each, table
 
 _KEPT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # directions, of which the choosing rows choose
 _TRIED = 1000  # choosing rows that are asked for each number
@@ -34,6 +33,12 @@ _BINS, _GRID = 50, 2048  # of a density
 _TRACE = 1e-3  # of a density: what was never seen is not impossible
 _FREEDOMS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # degrees, of a t distribution
 _EM_STEPS = (15, 6)  # for the first of them, and for each other, from the matrix of the one before
+BATCH = 256  # pairs that a separable critic tells apart: log2 of it is what training shows it
+_STEPS = 1080  # at least, in at least 40 epochs: few samples need as many steps as many do
+_ASKED = 1000  # choosing pairs that say which epoch was best
+_ROWS = 250  # of a table of scores at a time, which bounds the memory
+_RATE, _AVERAGE = 5e-3, 0.98  # of AdamW, and of the moving average of the weights
+_DECAYS, _MANY = (0.1, 0.5), 32  # of the weights, for few columns of both sides together and for many
 
 
 class Gaussian:
@@ -176,6 +181,7 @@ def student_tables(
     x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "n dy"], parts: Split, wheres: Wheres
 ) -> tuple[Table, Table]:
     """Of the choosing rows, and of the judging ones, for which critics are fitted on the choosing rows too."""
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     found = []
     for place, (train, choose) in enumerate(zip(*parts[:2], strict=True)):
         some, (choosing, judging) = np.unique(train), wheres.of(place)
@@ -245,6 +251,7 @@ def regression_tables(
     *,
     turned: bool,
 ) -> tuple[Table, Table]:
+    given, said = np.asarray(given, np.float64), np.asarray(said, np.float64)
     found = []
     for place, train in enumerate(np.asarray(parts.train)):
         some = np.unique(train)
@@ -269,7 +276,71 @@ def _separable(key: PRNGKeyArray, samples: Samples, train, choose, wheres: Where
 
     def one(key_one: PRNGKeyArray, train: Int[Array, " train"], choose: Int[Array, " choose"], wheres: Wheres):
         some = (Samples(samples.x[rows], samples.y[rows]) for rows in (train, choose))
-        critic, _ = fit_separable(key_one, *some)
+        critic = fit_separable(key_one, *some)
         return [(critic.read_x(samples.x[where.x]), critic.read_y(samples.y[where.y])) for where in wheres]
 
     return on_each(one, jax.random.split(key, len(train)), train, choose, wheres)
+
+
+def _decayed(critic: SeparableCritic) -> SeparableCritic:
+    """Which parameters weight decay pulls to zero: the networks', not the linear maps and squares."""
+    everything = jax.tree.map(lambda _: True, critic)
+    kept = ("linear", "squares")
+    return eqx.tree_at(
+        lambda c: [getattr(side, name) for side in (c.read_x, c.read_y) for name in kept], everything, [False] * 4
+    )
+
+
+def fit_separable(key: PRNGKeyArray, train: Samples, choose: Samples) -> SeparableCritic:
+    """One critic: the moving average of its weights after the epoch that was best on the choosing pairs."""
+    key_init, key_epochs = jax.random.split(key)
+    critic = SeparableCritic(key_init, train.x.shape[1], train.y.shape[1])
+    steps = len(train.x) // BATCH
+    epochs = max(40, -(-_STEPS // steps))
+    columns, asked = train.x.shape[1] + train.y.shape[1], Samples(*(side[:_ASKED] for side in choose))
+    optimiser = _optimiser(epochs * steps, decay=_DECAYS[columns > _MANY])
+
+    def batches(key_epoch: PRNGKeyArray) -> Int[Array, "steps batch"]:
+        return jax.random.permutation(key_epoch, len(train.x))[: steps * BATCH].reshape(steps, BATCH)
+
+    def step(carry, rows: Int[Array, " batch"]):
+        critic, state, average = carry
+        gradient = jax.grad(_loss)(critic, Samples(train.x[rows], train.y[rows]))
+        updates, state = optimiser.update(gradient, state, critic)
+        critic = eqx.apply_updates(critic, updates)
+        return critic, state, jax.tree.map(lambda old, new: _AVERAGE * old + (1 - _AVERAGE) * new, average, critic)
+
+    return fit_network(
+        jax.random.split(key_epochs, epochs),
+        (critic, optimiser.init(critic), critic),  # pyright: ignore[reportArgumentType]
+        batches=batches,
+        step=step,
+        network=lambda state: state[2],
+        value=lambda average: DonskerVaradhan().bits(score_all(average, asked)),
+        include_start=False,
+    ).best
+
+
+def _optimiser(steps: int, *, decay: float) -> optax.GradientTransformation:
+    rate = optax.cosine_decay_schedule(_RATE, steps)
+    return optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=decay, mask=_decayed))
+
+
+def _loss(critic: SeparableCritic, batch: Samples) -> Float[Array, ""]:
+    """InfoNCE in both directions: which y belongs to an x, and which x to a y."""
+    scores = table(critic.read_x(batch.x), critic.read_y(batch.y))
+    rows, columns = (jnp.mean(jax.nn.logsumexp(scores, axis=axis)) for axis in (0, 1))
+    return (rows + columns) / 2 - jnp.mean(jnp.diagonal(scores))
+
+
+def score_all(critic: SeparableCritic, samples: Samples) -> Scores:
+    """For each x its score with its own y, and the log mean e^T over all other y."""
+    x, y, number = critic.read_x(samples.x), critic.read_y(samples.y), len(samples.x)
+
+    def row(place: Int[Array, ""], x_here: Codes) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        scores = table(jax.tree.map(lambda leaf: leaf[None], x_here), y)[0]
+        others = jnp.where(jnp.arange(number) == place, -jnp.inf, scores)
+        return scores[place], jax.nn.logsumexp(others) - np.log(number - 1)
+
+    joint, product = lax.map(lambda at: row(*at), (jnp.arange(number), x), batch_size=min(_ROWS, number))
+    return Scores(joint, product[None])

@@ -17,7 +17,6 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 _SCALES = (0.5, 1.0, 2.0, 4.0)  # of the frequencies, for coordinates of unit deviation
 _DIRECTIONS = 16  # at each scale
@@ -78,10 +77,15 @@ def _scores(values: Float[np.ndarray, " n"], reference: Float[np.ndarray, " m"])
 def ranks_and_length(columns: Float[np.ndarray, "n k"], rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n more"]:
     """Normal scores of the columns and of the rows' length, which alone may be what two heavy tails share."""
     longer = np.column_stack([columns, np.linalg.norm(rows, axis=1)])
-    ranks = rankdata(longer, axis=0) - 0.5  # of equal numbers the middle
     scores = ndtri(np.arange(0.5, len(rows), 0.5) / len(rows)).astype(np.float32)
-    constant = np.ptp(longer, axis=0) == 0
-    return np.where(constant, np.float32(0), scores[np.rint(2 * ranks - 1).astype(np.int32)])
+    found = np.empty(longer.shape, np.float32)
+    for place, column in enumerate(np.ascontiguousarray(longer.T)):
+        order = np.argsort(column)
+        is_new = np.diff(column[order], prepend=np.nan) != 0
+        first = np.flatnonzero(is_new)  # of each run of equal numbers
+        last = np.append(first[1:], len(column)) - 1
+        found[order, place] = scores[(first + last)[np.cumsum(is_new) - 1]]  # of equal numbers the middle
+    return found
 
 
 def standardised(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
@@ -167,6 +171,7 @@ def _turned_singly(rows: Float[Array, "n k"]) -> Float[Array, "n k"]:
 def whitening(rows: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d k"]]:
     """The mean, and the map after which what is left has covariance 1."""
     mean = rows.mean(axis=0)
-    variances, directions = np.linalg.eigh((rows - mean).T @ (rows - mean) / len(rows))
+    centred = rows - mean
+    variances, directions = np.linalg.eigh(centred.T @ centred / len(rows))
     there = variances > FAINTEST * max(variances[-1], 1e-30)
     return mean, directions[:, there] / np.sqrt(variances[there])

@@ -1,4 +1,4 @@
-"""Decoders and the one loop that fits them: steps of AdamW on random batches; the best weights on other rows are kept.
+"""Decoders: networks fitted by steps of AdamW on random batches; the best weights on other rows are kept.
 
 `reading(memory)` is what a decoder reads: every column at mean 0 and deviation 1, and beside them the principal
 directions, brought to deviation 1 too. A direction whose deviation is below 1 % of the largest one's is not amplified
@@ -11,25 +11,22 @@ N(μ, Σ) with the answer is known in closed form.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from beliefscope.errors import require
 from beliefscope.fast_keys import generator
-from beliefscope.information.batching import on_each
-from beliefscope.information.critics import Layers
+from beliefscope.information.networks import Layers, Model, fit_network, on_each
 
 FIFTHS = 5
 _BATCHES, _SMALLEST_BATCH, _LARGEST_BATCH = 12, 64, 512
 _FAINTEST = 1e-4  # of the largest variance along a principal direction: 1 % of its deviation
-
-Model = TypeVar("Model")
 
 
 class Descent(NamedTuple):
@@ -102,26 +99,23 @@ def descend(
         with jax.default_matmul_precision("default"):
             gradient = jax.grad(mean)(model, jax.tree.map(lambda leaf: leaf[batch], train))
         updates, state = adam.update(gradient, state, model)
-        return (eqx.apply_updates(model, updates), state), None
+        return eqx.apply_updates(model, updates), state
 
-    def look(carry, key_look: PRNGKeyArray):
-        learning, best, least = carry
-        learning, _ = lax.scan(step, learning, jax.random.randint(key_look, (period, size), 0, number))
-        now = mean(learning[0], choose)
-        best = jax.tree.map(lambda new, old: jnp.where(now < least, new, old), learning[0], best)
-        return (learning, best, jnp.minimum(now, least)), None
-
-    carry = ((start, adam.init(start)), start, mean(start, choose))  # pyright: ignore[reportArgumentType]
-    _, best, least = lax.scan(look, carry, jax.random.split(key, settings.looks))[0]
-    return best, least
+    found = fit_network(
+        jax.random.split(key, settings.looks),
+        (start, adam.init(start)),  # pyright: ignore[reportArgumentType]
+        batches=lambda key_look: jax.random.randint(key_look, (period, size), 0, number),
+        step=step,
+        network=lambda state: state[0],
+        value=lambda model: -mean(model, choose),
+        include_start=True,
+    )
+    return found.best, -jnp.max(found.values)
 
 
 def silent(key: PRNGKeyArray, inputs: int, family: Family, outputs: int) -> Layers:
-    """A decoder that always answers 0: nothing to unlearn where the memory holds no information."""
-    layers = Layers(key, (inputs, *family.hidden, outputs))
-    # Not jnp.zeros: JAX 0.10.2 on CPU gives wrong products with a constant matrix of equal entries, now and then NaN.
-    last = (0 * layers.weights[-1], 0 * layers.biases[-1])
-    return eqx.tree_at(lambda decoder: (decoder.weights[-1], decoder.biases[-1]), layers, last)
+    """A decoder that always answers 0."""
+    return Layers(key, (inputs, *family.hidden, outputs)).silenced()
 
 
 class Decoded(NamedTuple):
@@ -191,6 +185,23 @@ def reading(memory: Float[np.ndarray, "n m"]) -> Float[np.ndarray, "n twice"]:
 
 _STRENGTHS = 10.0 ** np.arange(-1, 5)  # rows of the overall moments that are added to those of each t
 _SPREADS = np.array([1.0, 1.1, 1.25, 1.5, 2.0, 3.0])  # by which S may be widened: residuals on training rows are small
+
+
+def checked_gaussian(belief: tuple, number: int) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d d"]]:
+    mean, covariance = (np.asarray(part, np.float64) for part in belief) if len(belief) == 2 else (np.zeros(0),) * 2
+    require(
+        mean.ndim == 2 and covariance.shape == (*mean.shape, mean.shape[-1]) and len(mean) == number,
+        rule=f"a belief that is a pair has means [{number}, d] and covariances [{number}, d, d]",
+        received=[np.shape(part) for part in belief],
+        advice="pass (means, covariances) of a Kalman filter, a row for each memory",
+    )
+    require(
+        bool(np.isfinite(mean).all() and np.isfinite(covariance).all() and np.linalg.eigvalsh(covariance).min() > 0),
+        rule="means are finite and covariances positive definite",
+        received="others",
+        advice="leave out what the filter knows exactly",
+    )
+    return mean, covariance
 
 
 class _Moments(NamedTuple):

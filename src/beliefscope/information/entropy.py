@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import connected_components
 
 from beliefscope.errors import is_real, is_whole, require
 from beliefscope.fast_keys import generator
-from beliefscope.information.check import checked_rows
+from beliefscope.information.interface import checked_rows
 
 
 class SmoothedInformation(NamedTuple):
@@ -114,6 +114,7 @@ def _checked_labels(labels: Any) -> Int[np.ndarray, " atoms"]:
 SIGNIFICANT_DIGITS = 4
 # Below this, where single precision begins to underflow, the digits are noise and an entry counts as zero.
 _NEGLIGIBLE = 1e-30
+_NUMBERS_AT_ONCE = 250_000  # what is computed of so many stays in a processor's cache
 
 
 class DiscreteEntropy(NamedTuple):
@@ -154,18 +155,25 @@ def row_labels(rows: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
     rounding are one.
     """
     same = _labels_of_equal_rows(rows)
-    rows = rows[np.unique(same, return_index=True)[1]].astype(np.float64)  # few, where beliefs recur
-    first, second = (_labels_of_equal_rows(_rounded(rows * factor)) for factor in (1.0, np.pi))
+    rows = rows[np.unique(same, return_index=True)[1]]  # few, where beliefs recur
+    first, second = (_labels_of_equal_rows(rows, factor) for factor in (1.0, np.pi))
     num_first = int(first.max()) + 1
     num_nodes = num_first + int(second.max()) + 1
     meetings = coo_array((np.ones(len(rows)), (first, num_first + second)), shape=(num_nodes, num_nodes))
     return connected_components(meetings, directed=False)[1][first][same]
 
 
-def _labels_of_equal_rows(rows: Float[np.ndarray, "n d"]) -> Int[np.ndarray, " n"]:
-    """By hashing: sorting long rows that mostly agree, as one-hot beliefs do, is a hundred times slower."""
+def _labels_of_equal_rows(rows: Float[np.ndarray, "n d"], factor: float | None = None) -> Int[np.ndarray, " n"]:
+    """Of the rows, or, with a factor, of what they are when multiplied and rounded; some at a time.
+
+    By hashing: sorting long rows that mostly agree, as one-hot beliefs do, is a hundred times slower.
+    """
     seen: dict[bytes, int] = {}
-    return np.array([seen.setdefault(row.tobytes(), len(seen)) for row in rows])
+    labels = []
+    for block in np.array_split(rows, -(-rows.size // _NUMBERS_AT_ONCE)):
+        some = block if factor is None else _rounded(block.astype(np.float64) * factor)
+        labels += [seen.setdefault(row.tobytes(), len(seen)) for row in some]
+    return np.array(labels)
 
 
 def _rounded(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:

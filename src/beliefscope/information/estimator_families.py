@@ -5,6 +5,7 @@ A function for each family returns an `EstimatorCase` with its name, its true bi
 returns the values that its belief takes and their probabilities, which are very unequal.
 """
 
+import functools
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -15,10 +16,12 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import digamma, gammaln
 
-from beliefscope.information.entropy import exact_entropy, smoothed_information
+from beliefscope.information.entropy import SmoothedInformation, exact_entropy, smoothed_information
 from beliefscope.information.estimator_models import (
     ARCSINH,
     CUBE,
+    FIFTH,
+    LOGNORMAL,
     SAME,
     Codes,
     GaussianPairs,
@@ -46,10 +49,30 @@ class EstimatorCase:
 
     name: str
     family: str
-    bits: float  # np.inf where y is an invertible function of a continuous x
+    closed_form: (
+        float | None
+    )  # the bits where they have one; np.inf where y is an invertible function of a continuous x
     model: Model
-    standard_error: float = 0.0  # of `bits`; zero for closed forms
     frozen: bool = False
+
+    @property
+    def bits(self) -> float:
+        return self._truth.bits
+
+    @property
+    def standard_error(self) -> float:
+        """Of `bits`; zero for closed forms."""
+        return self._truth.standard_error
+
+    @functools.cached_property
+    def _truth(self) -> SmoothedInformation:
+        """Of noisy codes the posterior of y given x is exact; its mean over the noise is sampled when asked for."""
+        if self.closed_form is not None:
+            return SmoothedInformation(bits=self.closed_form, standard_error=0.0, entropy=np.nan)
+        assert isinstance(self.model, Codes)
+        atoms, weights = np.arange(len(self.model.weights)), self.model.weights
+        key, draws = jax.random.key(_number(self.name)), _DRAWS // len(atoms)
+        return smoothed_information(key, self.model.codes, atoms, weights, noise=self.model.noise, num_samples=draws)
 
     def sample(self, seed: int, num_samples: int) -> Samples:
         """x [N, dx] and y [N, dy] or [N, M, dy] in single precision; the same seed gives each case its own noise."""
@@ -147,7 +170,7 @@ def belief_case(pomdp: str, atoms: Atoms, *, columns: int, noise: float, rough: 
     """The memory is tanh of a random map of the belief; a rough one also of random numbers of its own for each."""
     name = f"beliefs of {pomdp}, {'rough' if rough else 'smooth'} memory of {columns}, noise {noise:g}"
     redraw = partial(_memories, beliefs=atoms.values, columns=columns, rough=rough)
-    return noisy_case(name, "POMDP beliefs", Codes(*atoms, redraw(constants(name)), redraw, noise))
+    return EstimatorCase(name, "POMDP beliefs", None, Codes(*atoms, redraw(constants(name)), redraw, noise))
 
 
 def _memories(
@@ -166,7 +189,7 @@ def same_belief_case(pomdp: str, atoms: Atoms) -> EstimatorCase:
 
 def code_case(kind: str, symbols: int, *, columns: int, noise: float, width: int, useless: int = 0) -> EstimatorCase:
     name = f"{kind} code of {symbols} symbols, {columns} + {useless} columns, noise {noise:g}, {width} wide"
-    return noisy_case(name, "codes", code(name, kind, symbols, columns, noise, width, useless))
+    return EstimatorCase(name, "codes", None, code(name, kind, symbols, columns, noise, width, useless))
 
 
 def code(name: str, kind: str, symbols: int, columns: int, noise: float, width: int, useless: int = 0) -> Codes:
@@ -201,20 +224,6 @@ def _mixed(
     rng: np.random.Generator, features: Float[np.ndarray, "atoms f"], columns: int
 ) -> Float[np.ndarray, "atoms columns"]:
     return features @ rng.normal(size=(features.shape[1], columns)) / np.sqrt(features.shape[1])
-
-
-def noisy_case(name: str, family: str, model: Codes) -> EstimatorCase:
-    """The posterior of y given x is exact, its mean over the noise is sampled."""
-    num_atoms = len(model.weights)
-    truth = smoothed_information(
-        jax.random.key(_number(name)),
-        model.codes,
-        np.arange(num_atoms),
-        model.weights,
-        noise=model.noise,
-        num_samples=_DRAWS // num_atoms,
-    )
-    return EstimatorCase(name, family, truth.bits, model, standard_error=truth.standard_error)
 
 
 # Gaussian vectors, and maps that keep their information.
@@ -274,6 +283,13 @@ def student_case(columns: int, *, freedom: int, bits: float) -> EstimatorCase:
     name = f"Student t({freedom}), d = {columns}, {bits:g} bits of correlation"
     model = Student(columns, _correlation(bits / columns), freedom)
     return EstimatorCase(name, "Student's t", bits + float((f_none + f_both - 2 * f_one) / np.log(2)), model)
+
+
+def tailed_case(kind: str, columns: int, *, bits: float) -> EstimatorCase:
+    """Correlated pairs after a map of each number that makes its tails heavy, each column by itself."""
+    shape = {"lognormal": LOGNORMAL, "fifth power": FIFTH}[kind]
+    model = GaussianPairs(np.full(columns, _correlation(bits / columns)), shape, shape)
+    return EstimatorCase(f"{kind}, d = {columns}, {bits:g} bits", "heavy tails", bits, model)
 
 
 def particle_case(num_particles: int, size: int, *, bits: float, deviation: float = 0.5) -> EstimatorCase:

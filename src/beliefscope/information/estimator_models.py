@@ -106,6 +106,8 @@ class Map(NamedTuple):
 
 SAME = Map(lambda rows: rows, lambda rows: rows)
 CUBE = Map(lambda rows: rows**3, np.cbrt)
+FIFTH = Map(lambda rows: rows**5, lambda rows: np.sign(rows) * np.abs(rows) ** 0.2)
+LOGNORMAL = Map(lambda rows: np.exp(1.5 * rows), lambda rows: np.log(np.maximum(rows, 1e-30)) / 1.5)
 ARCSINH = Map(lambda rows: np.arcsinh(4 * rows), lambda rows: np.sinh(rows) / 4)
 
 
@@ -276,12 +278,13 @@ class Noise:
 
 @dataclass(frozen=True)
 class Shuffled:
-    """x and y of a model, from different pairs: they are independent."""
+    """x of a model and y of the same or another, from different pairs: they are independent."""
 
     model: Model
+    other: Model | None = None
 
     def draw(self, rng: np.random.Generator, num_samples: int) -> Samples:
-        return self.model.draw(rng, num_samples)[0], self.model.draw(rng, num_samples)[1]
+        return self.model.draw(rng, num_samples)[0], (self.other or self.model).draw(rng, num_samples)[1]
 
     def reference(self, x: np.ndarray, y: np.ndarray, train: Rows, judge: Rows) -> float:
         return 0.0

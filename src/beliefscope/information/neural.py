@@ -25,11 +25,16 @@ from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
 from beliefscope.information import bounds
-from beliefscope.information.batching import on_each
 from beliefscope.information.bounds import START, Bound, Samples, Scores, bootstrap_error, score
-from beliefscope.information.check import Pair, checked_pair, in_single_precision, is_constant
-from beliefscope.information.critics import Critic, critic_for
-from beliefscope.information.interface import Estimate, no_information
+from beliefscope.information.interface import (
+    Estimate,
+    Pair,
+    checked_pair,
+    in_single_precision,
+    is_constant,
+    no_information,
+)
+from beliefscope.information.networks import Critic, critic_for, fit_network, on_each
 from beliefscope.warning_signs import ceiling_warning, dominated, fit_warnings
 
 
@@ -60,19 +65,31 @@ def fit(key: PRNGKeyArray, train: Samples, held_out: Samples, *, bound: Bound, s
     key_init, key_epochs, key_shuffle = jax.random.split(key, 3)
     critic = critic_for(key_init, train.x, train.y)
     shuffles = shuffled_orders(key_shuffle, bound.num_shuffles(settings.batch_size, 1), len(held_out.x))
-    start = _State(critic, _adam(settings).init(critic), jnp.asarray(START))  # pyright: ignore[reportArgumentType]
+    adam = optax.adam(settings.learning_rate)
 
-    def epoch(carry, key_epoch):
-        state, best, best_bits = carry
-        state = _epoch(key_epoch, state, train, bound, settings)
-        bits = bound.bits(score(state.critic, held_out, shuffles))
-        better = bits > best_bits
-        best = jax.tree.map(lambda new, old: jnp.where(better, new, old), state.critic, best)
-        return (state, best, jnp.where(better, bits, best_bits)), bits
+    def step(state: _State, batch: Int[Array, "3 size"]) -> _State:
+        joint, first, second = batch
+        pairs = Samples(train.x[joint], train.y[joint])
+        product = Samples(train.x[first], train.y[second])
+        gradient, carry = bound.gradient(state.critic, pairs, product, state.carry)
+        updates, optimiser = adam.update(jax.tree.map(jnp.negative, gradient), state.optimiser)
+        return _State(eqx.apply_updates(state.critic, updates), optimiser, carry)
 
-    keys = jax.random.split(key_epochs, settings.epochs)
-    (state, best, _), curve = lax.scan(epoch, (start, critic, jnp.asarray(-jnp.inf)), keys)
-    return Fit(best, curve, state.critic)
+    found = fit_network(
+        jax.random.split(key_epochs, settings.epochs),
+        _State(critic, adam.init(critic), jnp.asarray(START)),  # pyright: ignore[reportArgumentType]
+        batches=lambda key_epoch: _batches(key_epoch, len(train.x), settings.batch_size),
+        step=step,
+        network=lambda state: state.critic,
+        value=lambda critic: bound.bits(score(critic, held_out, shuffles)),
+        include_start=False,
+    )
+    return Fit(found.best, found.values, found.last.critic)
+
+
+def _batches(key: PRNGKeyArray, number: int, size: int) -> Int[Array, "steps 3 size"]:
+    """One pass over the pairs: batches of the joint distribution, and of the product by two more permutations."""
+    return shuffled_orders(key, 3, number)[:, : number // size * size].reshape(3, -1, size).swapaxes(0, 1)
 
 
 def shuffled_orders(key: PRNGKeyArray, count: int, number: int) -> Int[Array, "count number"]:
@@ -89,26 +106,6 @@ def shuffled_orders(key: PRNGKeyArray, count: int, number: int) -> Int[Array, "c
         drawn = lax.sort((bits << low) | places) & (2**low - 1)
         orders = jnp.take_along_axis(orders, drawn, axis=1)
     return orders.astype(jnp.int32)
-
-
-def _epoch(key: PRNGKeyArray, state: _State, samples: Samples, bound: Bound, settings: FitSettings) -> _State:
-    """One pass over the pairs: batches of the joint distribution, and of the product by two more permutations."""
-    size, number = settings.batch_size, len(samples.x)
-    orders = shuffled_orders(key, 3, number)[:, : number // size * size].reshape(3, -1, size).swapaxes(0, 1)
-
-    def step(state, batch):
-        joint, first, second = batch
-        pairs = Samples(samples.x[joint], samples.y[joint])
-        product = Samples(samples.x[first], samples.y[second])
-        gradient, carry = bound.gradient(state.critic, pairs, product, state.carry)
-        updates, optimiser = _adam(settings).update(jax.tree.map(jnp.negative, gradient), state.optimiser)
-        return _State(eqx.apply_updates(state.critic, updates), optimiser, carry), None
-
-    return lax.scan(step, state, orders)[0]
-
-
-def _adam(settings: FitSettings) -> optax.GradientTransformation:
-    return optax.adam(settings.learning_rate)
 
 
 PAPER = FitSettings()

@@ -20,15 +20,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax import lax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.special import log_softmax
 
 from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import generator
 from beliefscope.information.bounds import Samples
-from beliefscope.information.check import checked_rows
-from beliefscope.information.critics import Layers
+from beliefscope.information.interface import checked_rows
+from beliefscope.information.networks import Layers, fit_network
 
 MAX_CELLS = 10_000
 _NUMBERS_AT_ONCE = 250_000  # what is computed of so many stays in a processor's cache
@@ -76,6 +75,14 @@ def histogram(sets: Any, *, bins: int = 10) -> Float[np.ndarray, "n cells"]:
 
 def binned(sets: Any, *, bins: int = 10) -> Histogram:
     """The same with the cells."""
+    sets = _checked_sets(sets, bins)
+    axes = tuple(_divided(column, bins) for column in np.moveaxis(sets, -1, 0))
+    blocks = np.array_split(np.arange(len(sets)), min(len(sets), -(-sets.size // _NUMBERS_AT_ONCE)))
+    cell, parts = _numbered(sets, axes, blocks)
+    return Histogram(_frequencies(cell, len(parts), blocks), parts, axes)
+
+
+def _checked_sets(sets: Any, bins: Any) -> Float[np.ndarray, "n m d"]:
     require(
         is_whole(bins) and 1 <= bins <= 1000,
         rule="the number of bins of a column is a whole number from 1 to 1000",
@@ -90,16 +97,19 @@ def binned(sets: Any, *, bins: int = 10) -> Histogram:
         advice="put the samples on the first axis, the particles on the second and their coordinates on the third",
     )
     # A check of rows reads sets too, once each is flattened.
-    sets = checked_rows("sets", sets.reshape(len(sets), -1), at_least=1).reshape(sets.shape)
-    axes = tuple(_divided(column, bins) for column in np.moveaxis(sets, -1, 0))
-    blocks = np.array_split(np.arange(len(sets)), min(len(sets), -(-sets.size // _NUMBERS_AT_ONCE)))
-    cell, parts = _numbered(sets, axes, blocks)
-    frequencies = np.empty((len(sets), len(parts)), np.float32)
+    return checked_rows("sets", sets.reshape(len(sets), -1), at_least=1).reshape(sets.shape)
+
+
+def _frequencies(
+    cell: Int[np.ndarray, "n m"], num_cells: int, blocks: list[np.ndarray]
+) -> Float[np.ndarray, "n cells"]:
+    """The share of each set's particles in each cell, counted for a block of sets at once."""
+    found = np.empty((len(cell), num_cells), np.float32)
     for block in blocks:
-        flat = cell[block] + len(parts) * np.arange(len(block))[:, None]
-        counts = np.bincount(flat.ravel(), minlength=len(block) * len(parts))
-        frequencies[block] = counts.reshape(len(block), -1) / sets.shape[1]
-    return Histogram(frequencies, parts, axes)
+        in_row = cell[block] + num_cells * np.arange(len(block))[:, None]  # as if each set had cells of its own
+        counts = np.bincount(in_row.ravel(), minlength=len(block) * num_cells)
+        found[block] = counts.reshape(len(block), -1) / cell.shape[1]
+    return found
 
 
 def coarser(found: Histogram) -> Histogram:
@@ -319,9 +329,8 @@ def _scaled(
 
 def _start(key: PRNGKeyArray, train: Samples, bias: Float[np.ndarray, " d"], settings: _Settings) -> Layers:
     """A decoder that answers by its bias, the mean belief: nothing to unlearn where the memory says nothing."""
-    layers = Layers(key, (train.x.shape[1], *settings.hidden, len(bias)))
-    last = (jnp.zeros_like(layers.weights[-1]), jnp.asarray(bias, jnp.float32))
-    return eqx.tree_at(lambda decoder: (decoder.weights[-1], decoder.biases[-1]), layers, last)
+    layers = Layers(key, (train.x.shape[1], *settings.hidden, len(bias))).silenced()
+    return eqx.tree_at(lambda decoder: decoder.biases[-1], layers, jnp.asarray(bias, jnp.float32))
 
 
 @partial(jax.jit, static_argnames="settings")
@@ -332,24 +341,24 @@ def _fit(key: PRNGKeyArray, start: Layers, train: Samples, choose: Samples, sett
     epochs = -(-settings.steps // (number // size))
     adam = optax.adam(optax.cosine_decay_schedule(settings.learning_rate, epochs * (number // size)))
 
-    def epoch(carry, key_epoch):
-        decoder, state, best, least = carry
-        batches = jax.random.permutation(key_epoch, number)[: number // size * size].reshape(-1, size)
-        step = partial(_step, adam=adam, train=train)
-        decoder, state = lax.scan(step, (decoder, state), batches)[0]
-        loss = _cross_entropy(decoder, choose)
-        best = jax.tree.map(lambda new, old: jnp.where(loss < least, new, old), decoder, best)
-        return (decoder, state, best, jnp.minimum(loss, least)), None
+    def batches(key_epoch: PRNGKeyArray) -> Int[Array, "steps size"]:
+        return jax.random.permutation(key_epoch, number)[: number // size * size].reshape(-1, size)
 
-    carry = (start, adam.init(start), start, _cross_entropy(start, choose))  # pyright: ignore[reportArgumentType]
-    return lax.scan(epoch, carry, jax.random.split(key, epochs))[0][2]
+    def step(carry, batch: Int[Array, " size"]):
+        decoder, state = carry
+        gradient = jax.grad(_cross_entropy)(decoder, Samples(train.x[batch], train.y[batch]))
+        updates, state = adam.update(gradient, state)
+        return eqx.apply_updates(decoder, updates), state
 
-
-def _step(carry, batch: Int[Array, " size"], *, adam: optax.GradientTransformation, train: Samples):
-    decoder, state = carry
-    gradient = jax.grad(_cross_entropy)(decoder, Samples(train.x[batch], train.y[batch]))
-    updates, state = adam.update(gradient, state)
-    return (eqx.apply_updates(decoder, updates), state), None
+    return fit_network(
+        jax.random.split(key, epochs),
+        (start, adam.init(start)),  # pyright: ignore[reportArgumentType]
+        batches=batches,
+        step=step,
+        network=lambda state: state[0],
+        value=lambda decoder: -_cross_entropy(decoder, choose),
+        include_start=True,
+    ).best
 
 
 def _cross_entropy(decoder: Layers, samples: Samples) -> Float[Array, ""]:

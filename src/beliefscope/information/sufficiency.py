@@ -10,6 +10,11 @@ rows that no decoder has seen, with the whole belief and not with one drawn stat
 
 Sufficiency given the time is (CE_t − CE_ht) / (CE_t − H), plain sufficiency (CE_0 − CE_h) / (CE_0 − H), and time alone
 has (CE_0 − CE_t) / (CE_0 − H). A decoder that does not find all information makes the number too low, never too high.
+
+`sufficiency_by_step` gives it at each step of an episode. It fits decoders of the memory, beyond the mean belief at
+each t, to pairs of one step of each episode. It judges them on all steps of other episodes: the share at step t is
+(CE_t − CE_ht) / (CE_t − H) of the rows of that step. A step at which the belief knows next to nothing beyond the time
+has no share.
 """
 
 import dataclasses
@@ -24,16 +29,18 @@ from scipy.sparse import csr_array
 from scipy.special import digamma, entr
 
 from beliefscope.errors import require
-from beliefscope.fast_keys import fast_key
-from beliefscope.information.check import checked_rows
-from beliefscope.information.decoders import Fits, Split, gaussian_cross_entropies, reading, splits
+from beliefscope.fast_keys import fast_key, generator
+from beliefscope.information.decoders import Fits, Split, checked_gaussian, gaussian_cross_entropies, reading, splits
+from beliefscope.information.interface import checked_rows
 from beliefscope.information.probe import Histogram, binned, checked_probabilities, coarser
 
 LEAST_PAIRS = 500
 LEAST_BITS = 0.05  # where the belief knows less than this beyond the baseline, no share of it is given
 BINS = 10  # of a column of particles; a second grid has half as many
 SEEDS = 2  # splits, and decoders of each family
-_RESAMPLES = 500
+LEAST_ROWS = 20  # at a step; where fewer episodes last that long, there is no number
+_STEP_RESAMPLES = 300  # of the episodes of a step
+_RESAMPLES = 500  # of rows and splits
 _STRENGTHS = 10.0 ** np.arange(-2, 5)  # rows of the overall mean that are added to those of each t
 _CELLS_AT_ONCE = 128  # sets fall into ever another number of cells: rounded up, one compiled program fits many
 _NEVER = -1e30  # the logarithm of the probability of a cell that is none
@@ -124,7 +131,7 @@ def sufficiency(memory: Any, belief: Any, time: Any = None, *, key: PRNGKeyArray
     parts = splits(key_split, len(memory), SEEDS)
     x = jnp.asarray(reading(memory))
     if isinstance(belief, tuple):
-        mean, covariance = _checked_gaussian(belief, len(memory))
+        mean, covariance = checked_gaussian(belief, len(memory))
         scores = _Scores(*gaussian_cross_entropies(key_fit, x, mean, covariance, times, parts))
         return _summary(scores, number=len(memory), particles=None, cells=None)
     belief = np.asarray(belief)
@@ -302,18 +309,77 @@ def _checked_times(time: Any, number: int) -> Int[np.ndarray, " n"] | None:
     return np.unique(times, return_inverse=True)[1]
 
 
-def _checked_gaussian(belief: tuple, number: int) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d d"]]:
-    mean, covariance = (np.asarray(part, np.float64) for part in belief) if len(belief) == 2 else (np.zeros(0),) * 2
+class Steps(NamedTuple):
+    """Memories, beliefs and times, a row for each step of an episode."""
+
+    memory: Float[np.ndarray, "n m"]
+    belief: Float[np.ndarray, "n *M d"]
+    time: Int[np.ndarray, " n"]
+
+
+class StepShare(NamedTuple):
+    """What the memory holds at one step."""
+
+    time: int
+    number: int  # of judged episodes that last so long
+    available: float  # bits: what the belief knows about the state beyond the time
+    share: Ratio | None  # None where that is next to nothing
+
+
+def sufficiency_by_step(pairs: Any, along: Any, *, key: PRNGKeyArray | None = None) -> tuple[StepShare, ...]:
+    """`pairs` has one step of each of N episodes, `along` all steps of others; both as `Steps`, or what can be such.
+
+    The beliefs are rows of probabilities [N, d] or sets of particles [N, M, d], of one kind in both.
+    """
+    pairs, along = (Steps(*map(np.asarray, given)) for given in (pairs, along))
+    number = len(pairs.time)
     require(
-        mean.ndim == 2 and covariance.shape == (*mean.shape, mean.shape[-1]) and len(mean) == number,
-        rule=f"a belief that is a pair has means [{number}, d] and covariances [{number}, d, d]",
-        received=[np.shape(part) for part in belief],
-        advice="pass (means, covariances) of a Kalman filter, a row for each memory",
+        number >= LEAST_PAIRS,
+        rule=f"a decoder for all steps needs at least {LEAST_PAIRS} pairs",
+        received=number,
+        advice="measure on more episodes",
     )
-    require(
-        bool(np.isfinite(mean).all() and np.isfinite(covariance).all() and np.linalg.eigvalsh(covariance).min() > 0),
-        rule="means are finite and covariances positive definite",
-        received="others",
-        advice="leave out what the filter knows exactly",
+    x = checked_rows("memory", np.concatenate([pairs.memory, along.memory]))
+    beliefs = _rows(np.concatenate([pairs.belief, along.belief]))
+    known, times = np.unique(np.concatenate([pairs.time, along.time]), return_inverse=True)
+    key_split, key_fit = jax.random.split(fast_key(jax.random.key(0) if key is None else key))
+    order = generator(key_split).permutation(number)
+    train, choose = order[: number * 4 // 5], order[number * 4 // 5 :]
+    judge = number + np.arange(len(along.time))
+    baseline = _means_at(beliefs.rows, times, train, choose)
+    fits = Fits(
+        key_fit,
+        jnp.asarray(reading(x)),
+        jnp.asarray(beliefs.rows, jnp.float32),
+        jnp.asarray(times),
+        jnp.asarray(baseline[None], jnp.float32),
+        Split(*(jnp.asarray(part[None]) for part in (train, choose, judge))),
+    ).cross_entropies()
+    best = min(fits.values(), key=lambda found: float(found.chosen[0]))
+    entropies = _entropies(beliefs.rows) if beliefs.entropies is None else beliefs.entropies
+    unread = _cross_entropy(beliefs.rows[judge], baseline[times[judge]])
+    gained = np.stack([unread - best.judged[0], unread - entropies[judge]])
+    return tuple(
+        _share(int(known[time]), gained[:, times[judge] == time])
+        for time in np.unique(times[judge])
+        if np.sum(times[judge] == time) >= LEAST_ROWS
     )
-    return mean, covariance
+
+
+def _rows(belief: Float[np.ndarray, "n *M d"]) -> _Beliefs:
+    if belief.ndim == 2:
+        return _Beliefs(checked_probabilities(belief))
+    return _counted(binned(belief, bins=BINS), belief.shape[1])
+
+
+def _share(time: int, parts: Float[np.ndarray, "2 n"]) -> StepShare:
+    """Of the nats gained by the memory and by the belief; episodes are drawn anew for the interval."""
+    gained, there = parts.mean(axis=1)
+    number, available = parts.shape[1], float(there / np.log(2))
+    if available < LEAST_BITS:
+        return StepShare(time, number, available, None)
+    drawn = np.random.default_rng(number).integers(number, size=(_STEP_RESAMPLES, number))
+    means = parts[:, drawn].mean(axis=2)
+    low, high = np.percentile(np.maximum(means[0] / np.maximum(means[1], 1e-9), 0), [2.5, 97.5])
+    value = max(0.0, float(gained / there))
+    return StepShare(time, number, available, Ratio(value, min(value, float(low)), max(value, float(high))))

@@ -296,6 +296,8 @@ def _measure_shares(
         }
         if with_controls:
             record[part]["controls"] = _share_controls(key_fit, own, _readable(belief, part))
+    if can_enumerate(run.spec.pomdp, spec.epsilon):
+        record["exact"] = _exact(key_fit, here, run)
     return record
 
 

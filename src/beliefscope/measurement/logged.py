@@ -268,7 +268,7 @@ def _array(name: str, given: Any) -> np.ndarray:
 
 def _whole(name: str, given: Any) -> np.ndarray:
     array = _array(name, given)
-    fraction = array[array != np.round(array)]
+    fraction = array[(array != np.round(array)) | ~(np.abs(array.astype(np.float64)) < 2**53)]  # or NaN, or too large
     require(
         fraction.size == 0 and array.dtype.kind != "b",
         rule=f"{name} are whole numbers",

@@ -17,7 +17,7 @@ from beliefscope.errors import require
 from beliefscope.results.correlations import Correlated, correlated
 from beliefscope.results.curves import Calibrated, Instrument, Panel, Returns, bound_panels, in_order, panels
 from beliefscope.results.table import COLUMNS, Row, Source, calibrations, read_csv, sources_of, table_of
-from beliefscope.store.files import Damaged, Record, read_bytes
+from beliefscope.store.files import Damaged, Record, read_json
 from beliefscope.store.layout import is_there
 from beliefscope.store.pieces import Piece, Run
 from beliefscope.store.schema import check_spec, read_interventions
@@ -202,7 +202,7 @@ def _spec(source: Source, damaged: list[Damaged]) -> dict[str, Any] | None:
     if not is_there(file):
         return None
     try:
-        return check_spec(file, json.loads(read_bytes(file)))
+        return check_spec(file, json.loads(read_json(file)))
     except Damaged as error:
         found = error
     except (ValueError, RecursionError):

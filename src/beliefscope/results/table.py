@@ -342,9 +342,6 @@ def _row(record: Row, part: str) -> Row:
         row["given_time_error"] = math.hypot(*errors)
     if found.get("decoded") is not None:
         row |= {f"{probe}_{score}": found["decoded"][probe][score] for probe in ("linear", "MLP") for score in _SCORES}
-    if "exact" in record and part == "belief":
-        row |= {f"exact_{noise}": record["exact"][f"σ = {noise}"] for noise in _NOISES}
-        row["exact_entropy"] = record["exact"]["entropy"]
     return row
 
 
@@ -355,6 +352,9 @@ def _about(record: Row, part: str) -> Row:
     row |= {"sampled_return": record["return"], **found["health"]}
     if found["entropy"] is not None:
         row |= {"entropy": found["entropy"]["bits"], "entropy_flagged": found["entropy"]["flagged"]}
+    if "exact" in record and part == "belief":
+        row |= {f"exact_{noise}": record["exact"][f"σ = {noise}"] for noise in _NOISES}
+        row["exact_entropy"] = record["exact"]["entropy"]
     return row
 
 

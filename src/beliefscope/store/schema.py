@@ -13,6 +13,8 @@ import numpy as np
 from beliefscope.store.files import Damaged, Record, load_arrays, read_record
 from beliefscope.store.kinds import is_text, misfit_test
 
+LONGEST_NAME = 200  # of a study, in bytes: folders are named after studies; and of what is in it, in characters
+
 
 class Trained(TypedDict):
     episodes: int
@@ -230,7 +232,9 @@ PARTS = ("belief", "relevant", "irrelevant")
 BitsRecord = TypedDict(
     "BitsRecord", _ABOUT | {"exact": NotRequired[Exact]} | dict.fromkeys(PARTS, NotRequired[MeasuredBits])
 )  # pyright: ignore
-SharesRecord = TypedDict("SharesRecord", _ABOUT | dict.fromkeys(PARTS, NotRequired[MeasuredShares]))  # pyright: ignore
+SharesRecord = TypedDict(
+    "SharesRecord", _ABOUT | {"exact": NotRequired[Exact]} | dict.fromkeys(PARTS, NotRequired[MeasuredShares])
+)  # pyright: ignore
 
 
 class Swap(TypedDict):
@@ -341,6 +345,18 @@ def checked(path: Path, record: Any, kind: Any) -> Record:
         where = f"its entry {wrong}" if wrong else "it"
         raise Damaged(path, f"{where} is of the wrong kind")
     return record
+
+
+def check_study(path: Path, description: Any) -> Record:
+    """The content of study.json; its name is printed, and folders are named after it."""
+    if len(checked(path, description, StudyRecord)["name"]) > LONGEST_NAME:
+        raise Damaged(path, f"its name has more than {LONGEST_NAME} characters")
+    return description
+
+
+def has_part(record: Record, part: str) -> bool:
+    """Does the record of a measurement have this part of the belief, or "all" of it?"""
+    return part in record if part != "all" else "belief" in record or {"relevant", "irrelevant"} <= record.keys()
 
 
 def check_trace(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -29,15 +29,17 @@ from beliefscope.store.files import (
 from beliefscope.store.layout import RunFiles, StudyFiles, episode_of, is_file, is_there, move_aside, move_odd_aside
 from beliefscope.store.pieces import MeasurementSpec, Piece, Run, run_label, training_name, with_added
 from beliefscope.store.schema import (
+    LONGEST_NAME,
     BitsRecord,
     Evaluation,
     Failed,
     Failure,
     Manifest,
     SharesRecord,
-    StudyRecord,
     Trained,
+    check_study,
     checked,
+    has_part,
     read_interventions,
     read_trace,
 )
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
     import polars
 
 FORMAT = 1
-LONGEST_NAME = 200  # of a study, in bytes: folders are named after studies; and of what is in it, in characters
 State = Literal["done", "running", "diverged", "left out", "failed", "missing"]
 _ORDER: tuple[State, ...] = ("done", "running", "diverged", "left out", "failed", "missing")
 
@@ -82,7 +83,7 @@ class StudyFolder:
             received=f"format {description.get('format')} in {file}",
             advice="use the version of beliefscope that made the folder, which its manifest.json names",
         )
-        return checked(file, description, StudyRecord)
+        return check_study(file, description)
 
     @cached_property
     def runs(self) -> list[Run]:
@@ -298,10 +299,8 @@ def read_trained(file: Path) -> Record:
 def read_returns(run: RunFiles) -> dict[int, float | None]:
     """Ĵ by episode, of a finished run whose evaluations and description have not changed since."""
     digest = read_trained(run.trained)["files"].get(run.metrics.name)
-    for path, fits in (
-        (run.metrics, lambda digits: digits == digest),
-        (run.spec, lambda digits: digits[:16] == run.folder.name),
-    ):
+    own = ((run.metrics, lambda digits: digits == digest), (run.spec, lambda digits: digits[:16] == run.folder.name))
+    for path, fits in own:
         if not is_there(path):
             raise Damaged(path, "it is missing")
         if not fits(_digest(path)):
@@ -319,6 +318,8 @@ def read_measurement(piece: Piece, file: Path) -> Record:
     written = {"memory": "hidden", **record}  # what it was before there was a choice
     if any(written.get(name) != value for name, value in expected.items()):
         raise Damaged(file, "it is the record of another measurement")
+    if not has_part(record, piece.measurement.part):
+        raise Damaged(file, "it lacks the part of the belief that was measured")
     return record
 
 

@@ -13,7 +13,7 @@
     [training]                       # any field of DRQN but cell and variant
 
     [measurement]
-    estimators = ["mine", "sufficiency"]  # mine, mine-authors, sufficiency, atoms, best-bound; by variant
+    estimators = ["mine", "sufficiency"]  # mine, mine-authors, sufficiency, atoms, best-bound; by variant and scale
     epsilons = [0.0]
     part = "all"
     memories = ["hidden"]            # h; and "whole": (h, c) of the LSTM

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from beliefscope.information.critics import SetCritic, VectorCritic, critic_for
+from beliefscope.information.networks import SetCritic, VectorCritic, critic_for
 
 RNG = np.random.default_rng(0)
 X = jnp.asarray(RNG.normal(size=(4, 3)), jnp.float32)
