@@ -21,7 +21,10 @@ from beliefscope.store.files import Record
 
 WHOLE = "whole"
 _DASHES = {"belief": "solid", "complement": "dash", "random": "dot"}
-_NOTE = "solid: in the belief subspace, and with the whole memory; dashed: outside it; dotted: in random subspaces"
+_NOTE = (
+    "solid: in the belief subspace, and with the whole memory; dashed: outside it; dotted: in random subspaces; "
+    "pale: the first checkpoint"
+)
 _STEERED = "0 leaves the memory alone, 1 makes the decoded belief the donor's"
 
 _SWAP_SCORES = ("follow", "keep", "to_donor", "to_own", "loss")
