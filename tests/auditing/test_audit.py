@@ -90,6 +90,7 @@ def test_returns_stand_beside_the_optimum(knowing):
     assert most.value - 0.5 < knowing.returns.mean <= most.value + 4 * knowing.returns.standard_error
 
 
+@pytest.mark.slow
 def test_a_clock_and_a_constant_have_nothing_beyond_the_time():
     audit: Any = bs.audit(Clock(), MAZE, num_samples=N, bits=False)
     assert audit.sufficiency.given_time.best.value < 0.05

@@ -42,6 +42,7 @@ def audits() -> Any:
     return {kept: bs.audit(Walker(kept), BOTH, num_samples=600, bits=False) for kept in ("side", "walk")}
 
 
+@pytest.mark.slow
 def test_each_part_of_the_belief_is_read_where_it_is_kept_and_nowhere_else(audits):
     assert audits["side"].sufficiency.value.value > 0.97
     assert audits["side"].irrelevant.sufficiency.value.value < 0.1
@@ -54,6 +55,7 @@ def test_each_part_of_the_belief_is_read_where_it_is_kept_and_nowhere_else(audit
         assert audit.environment == "T-Maze, L = 3 + 1 irrelevant"
 
 
+@pytest.mark.slow
 def test_both_parts_are_printed_tabulated_stored_and_on_the_page(audits, tmp_path):
     audit = audits["walk"]
     for text in (str(audit), audit._repr_html_(), audit.report(tmp_path).read_text("utf-8")):
@@ -69,6 +71,7 @@ def test_both_parts_are_printed_tabulated_stored_and_on_the_page(audits, tmp_pat
     assert 'id="belief-viewer"' in (tmp_path / "report.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_an_audit_without_irrelevant_variables_has_one_part():
     audit = bs.audit(Walker("side"), MAZE, num_samples=600, bits=False)
     assert audit.irrelevant is None
@@ -98,6 +101,7 @@ class Listens:
         return np.zeros(len(observations), int), self.heard
 
 
+@pytest.mark.slow
 def test_the_tiger_by_name_is_audited_and_its_count_is_its_belief():
     tiger = bs.gymnasium.named_pomdp("tiger", horizon=6)
     audit: Any = bs.audit(Listens(), tiger, num_samples=600, bits=False)

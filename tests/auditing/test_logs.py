@@ -124,6 +124,7 @@ def test_wrong_logs_get_one_sentence(arrays, others, words):
         log_from_arrays(changed(arrays, **others), MAZE)
 
 
+@pytest.mark.slow
 def test_a_log_is_audited_and_one_without_states_says_so(arrays):
     log: Any = log_from_arrays({**arrays, "sees_actions": True}, MAZE)
     audit: Any = bs.audit(log, MAZE, bits=False)
@@ -175,6 +176,7 @@ def test_wrong_commands_get_one_sentence(arguments, words, arrays, tmp_path, cap
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_bits_of_two_files(tmp_path, capsys):
     draw = np.random.default_rng(0)
     x = draw.integers(2, size=(1500, 1)).astype(float)

@@ -68,6 +68,7 @@ def test_a_fit_that_is_cut_short_says_so():
     assert found.num_samples == 4000
 
 
+@pytest.mark.slow
 def test_a_number_below_what_a_classifier_proves_says_so():
     """187 beliefs of very unequal frequency, which the memory tells apart: the separable critic reads a fraction."""
     beliefs = RNG.dirichlet(np.ones(3), size=187)

@@ -36,7 +36,7 @@ def test_list_names_studies_cells_and_estimators(capsys):
 
 def test_show_counts_runs_and_fits(capsys):
     assert main(["show", "paper/tmaze-50"]) == 0
-    assert "10 runs, 24 fits and 48 sufficiencies" in capsys.readouterr().out
+    assert "10 runs, 0 fits and 48 sufficiencies on 576,000 pairs" in capsys.readouterr().out
 
 
 def test_full_scale_says_what_it_costs_and_does_not_start_without_yes(capsys, tmp_path, monkeypatch):

@@ -30,6 +30,7 @@ from beliefscope.belief import Filter, KalmanFilter, filter_of_paper
 from beliefscope.errors import is_real, is_whole, require
 from beliefscope.fast_keys import generator
 from beliefscope.information import (
+    BestBoundEstimate,
     Sufficiency,
     calibrate,
     decode,
@@ -270,6 +271,7 @@ def _measured(key: PRNGKeyArray, given: _Found, part: str, filter: Filter, *, bi
     several = len(histories.memory) > 1
     enough = len(time) >= LEAST_FOR_BITS
     found = mutual_information(pairs, belief, key=key_fit) if bits and enough else None
+    assert found is None or isinstance(found, BestBoundEstimate)
     along = joined(histories.along[0], names)
     lacking = (f"no bits: they need {LEAST_FOR_BITS} pairs, and there are {len(time)}",) if bits and not enough else ()
     numbers = Measured(

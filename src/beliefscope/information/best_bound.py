@@ -276,7 +276,7 @@ def _of_continuous(
 _PATIENCE = 5.0  # seconds, after which it is said what is being done
 
 
-def mutual_information(memory: Any, belief: Any, *, key: PRNGKeyArray | None = None) -> BestBoundEstimate:
+def mutual_information(memory: Any, belief: Any, *, key: PRNGKeyArray | None = None) -> Estimate:
     """How many bits memories [N, m] and beliefs [N, d] share; a belief may also be a set of particles, [N, M, d].
 
     It takes NumPy, JAX and PyTorch arrays, those of PyTorch on the CPU. One row is one pair, and pairs should be

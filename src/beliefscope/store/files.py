@@ -30,7 +30,7 @@ from beliefscope.store.layout import is_file
 Record = dict[str, Any]
 _MOST = 2**30  # bytes of a file of ours
 _MOST_OF_RECORDS = 2**26
-_MOST_ENTRIES = 2**22  # of a file of records: "[]," takes 3 bytes on disk and 64 in memory
+_MOST_ENTRIES = 2**21  # of a file of records: "[]," takes 3 bytes on disk and 64 in memory
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _SECONDS = 2.0  # by which the kernel's two clocks, of files and of processes, may differ
 
