@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from beliefscope.store import load_arrays, read_lines, save_arrays, write_lines
+from beliefscope.store import load_arrays, read_lines, save_arrays
 from beliefscope.store.files import _sealed
 
 ODD: tuple[Any, ...] = (None, True, 0, -1, 10**30, 1.5, "", "x", "\ud800", "../..", "\x1b[2J", [], [[]], {}, {"": None})
@@ -121,7 +121,7 @@ def forge(draw: random.Random, file: Path) -> None:
     elif file.suffix == ".jsonl":
         lines: list[Any] = read_lines(file)
         lines[draw.randrange(len(lines))] = {"episode": draw.choice(ODD)}
-        write_lines(file, lines)
+        file.write_text("".join(json.dumps(_sealed(line)) + "\n" for line in lines))  # `write_lines` refuses NaN
     else:
         record = json.loads(file.read_text())
         record.pop("sum", None)
