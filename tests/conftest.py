@@ -1,5 +1,6 @@
 """Every test runs with the package's shapes and types checked at run time, and finds what was compiled before."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -19,6 +20,19 @@ install_import_hook("beliefscope", "beartype.beartype")
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "xla"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+_COUNT = pytest.StashKey[int]()  # of tests so far
+_MAPS = Path("/proc/self/maps")
+_MOST_MAPS = 30_000  # Linux allows 65,530 to a process
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """Every compiled program takes some memory maps, and XLA breaks down where a process has too many of them."""
+    count = item.session.stash[_COUNT] = item.session.stash.get(_COUNT, 0) + 1
+    if count % 10 == 0 and _MAPS.exists() and _MAPS.read_bytes().count(b"\n") > _MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
 
 
 def pytest_addoption(parser):
