@@ -157,3 +157,29 @@ def test_logs_of_a_classic_are_audited_on_the_command_line(tmp_path, capsys):
     command = f"audit {tmp_path}/log.npz --pomdp tiger --horizon 6 --out {tmp_path}/audit --no-bits"
     assert main(command.split()) == 0
     assert "log.npz in TabularPOMDP, N = 720" in capsys.readouterr().out
+
+
+class Sums:
+    """Keeps a fading sum of the altitudes that it saw, and goes one of two ways whatever it saw."""
+
+    def start(self, num_episodes):
+        self.sums = np.zeros((num_episodes, 2))
+
+    def step(self, previous_actions, observations):
+        self.sums = 0.8 * self.sums
+        self.sums[:, 0] += observations[:, 0]
+        self.sums[:, 1] += previous_actions == 0
+        return np.where(np.arange(len(observations)) % 2, 0, 3), self.sums
+
+
+@pytest.mark.slow
+def test_bits_with_particles_have_an_interval_and_a_control_and_are_read_again(tmp_path):
+    hike = bs.MountainHike()
+    particles = bs.ParticleFilter(hike, num_particles=100)
+    audit: Any = bs.audit(Sums(), hike, filter=particles, num_samples=2000, calibrated=False)
+    low, high = audit.bits.interval
+    assert 1 < low <= audit.bits.bits <= high
+    assert audit.bits.num_particles == 100
+    assert audit.bits.shuffled.bits < 0.1
+    audit.save(tmp_path)
+    assert str(Audit.load(tmp_path)) == str(audit)
