@@ -15,7 +15,7 @@ from beliefscope.information import BestBound, BestBoundSettings, Estimator, Gau
 from beliefscope.information.atoms import Classes, ClassSettings, GaussianClasses, classes_of
 from beliefscope.information.best_bound import AT_LEAST, TOO_FEW
 from beliefscope.information.candidates import Gaussian as GaussianCritic
-from beliefscope.information.candidates import Regression, Student
+from beliefscope.information.candidates import Moments, Regression, Student, moments_of_each
 from beliefscope.information.estimator_cases import estimator_cases
 
 KEY = jax.random.key(0)
@@ -165,9 +165,20 @@ def test_the_gaussian_critic_is_the_log_density_ratio():
     rho2 = 1 - 2.0**-2
     u, v = x[:5, None], y[None, :5]
     exact = -0.5 * np.log(1 - rho2) + (np.sqrt(rho2) * u * v - 0.5 * rho2 * (u**2 + v**2)) / (1 - rho2)
-    scores = np.asarray(GaussianCritic(x, y).table(x[:5], y[:5]).scores())
+    scores = np.asarray(GaussianCritic(Moments.of(x, y)).table(x[:5], y[:5]).scores())
     limited = 14 * np.tanh(exact.sum(axis=2) / 14)
     np.testing.assert_allclose(scores, limited, atol=0.05)
+
+
+def test_moments_of_overlapping_subsets_are_those_of_their_rows():
+    draw = np.random.default_rng(0)
+    x, y = draw.normal(size=(50, 3)).astype(np.float32), draw.normal(size=(50, 2)).astype(np.float32)
+    subsets = [np.arange(30), np.arange(20, 50), draw.permutation(50)[:17]]
+    for rows, found in zip(subsets, moments_of_each(x, y, subsets), strict=True):
+        alone = Moments.of(x[rows], y[rows])
+        assert (found.number, found.columns_x) == (len(rows), 3)
+        np.testing.assert_allclose(found.total, alone.total, atol=1e-12)
+        np.testing.assert_allclose(found.squares, alone.squares, atol=1e-12)
 
 
 def test_the_critic_of_heavy_tails_is_the_log_density_ratio():

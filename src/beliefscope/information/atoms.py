@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from scipy.sparse import csr_array
 from scipy.special import log_softmax
 
 from beliefscope.errors import require
@@ -25,7 +26,7 @@ from beliefscope.fast_keys import fast_key
 from beliefscope.information.columns import FAINTEST
 from beliefscope.information.decoders import Descent, Family, Fits, Split, descend, reading, silent, splits
 from beliefscope.information.entropy import exact_entropy, row_labels
-from beliefscope.information.interface import Estimate, checked_pair
+from beliefscope.information.interface import Estimate, checked_pair, in_threads
 from beliefscope.information.judging import LIMIT, Answers, Table, Where, Wheres, limited, stacked
 from beliefscope.information.networks import on_each
 
@@ -234,17 +235,21 @@ def class_tables(
 ) -> tuple[Table, Table]:
     """What Gaussians for each atom answer; those for the judging rows are fitted on the choosing rows too."""
     x = np.asarray(x, np.float64)
-    choosing, judging = [], []
-    both = [np.concatenate([np.unique(train), choose]) for train, choose in zip(*parts[:2], strict=True)]
-    size = _size([classes_of(atoms, rows, seen=1) for rows in both])
-    for place in range(len(both)):
-        train, choose = np.unique(parts.train[place]), np.asarray(parts.choose[place])
+    fits = [(np.unique(train), np.asarray(choose)) for train, choose in zip(*parts[:2], strict=True)]
+    both = [classes_of(atoms, np.concatenate(rows), seen=1) for rows in fits]
+    size = _size(both)
+
+    def tables(place: int) -> list[Answers]:
+        train, choose = fits[place]
         chosen = chosen_classes(x, classes_of(atoms, train, seen=1), train, choose)
-        refitted = GaussianClasses(x, classes_of(atoms, both[place], seen=1), both[place], chosen.settings)
-        for tables, each, one in zip((choosing, judging), (chosen, refitted), wheres.of(place), strict=True):
-            rows = one.y if turned else one.x
-            tables.append(each.classes.answers(each.logits(x[rows]), one, size, turned=turned))
-    return stacked(choosing), stacked(judging)
+        refitted = GaussianClasses(x, both[place], np.concatenate(fits[place]), chosen.settings)
+        return [
+            each.classes.answers(each.logits(x[one.y if turned else one.x]), one, size, turned=turned)
+            for each, one in zip((chosen, refitted), wheres.of(place), strict=True)
+        ]
+
+    choosing, judging = zip(*in_threads(tables, range(len(fits))), strict=True)
+    return stacked(list(choosing)), stacked(list(judging))
 
 
 class ClassSettings(NamedTuple):
@@ -278,9 +283,8 @@ class GaussianClasses:
         rows, of_row = x[train], classes.of_row[train]
         self.classes, self._counts = classes, np.bincount(of_row, minlength=classes.number).astype(np.float64)
         total, there = len(rows), int(np.sum(self._counts > 0))
-        means = np.zeros((classes.number, x.shape[1]))
-        np.add.at(means, of_row, rows)
-        means /= np.maximum(self._counts, 1)[:, None]
+        member = csr_array((np.ones(total), of_row, np.arange(total + 1)), shape=(total, classes.number))
+        means = (member.T @ rows) / np.maximum(self._counts, 1)[:, None]
         inside = rows - means[of_row]
         white = _whitened(inside.T @ inside / max(total - there, 1), settings.diagonal)
         means = means @ white

@@ -25,6 +25,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -47,7 +48,7 @@ from beliefscope.information.classical import cross_checks
 from beliefscope.information.columns import independent_directions, ranks_and_length, set_features, standardised
 from beliefscope.information.decoders import Split, reading, splits
 from beliefscope.information.entropy import discrete_entropy, row_labels
-from beliefscope.information.interface import Estimate, Pair, checked_pair, is_constant
+from beliefscope.information.interface import Estimate, Pair, checked_pair, in_threads, is_constant
 from beliefscope.information.judging import Judged, Rules, Table, Where, Wheres, judged
 from beliefscope.warning_signs import entropy_warning
 
@@ -215,20 +216,22 @@ class _Prepared(NamedTuple):
 
 def _prepared(pair: Pair) -> _Prepared:
     vectors = [side if side.ndim == 2 else set_features(side, side) for side in pair]
-    atoms = [row_labels(side) for side in vectors]
-    x, y = (standardised(side) for side in vectors)
-    read = [reading(side) for side in (x, y)]
-    plain = [side[:, : side.shape[1] // 2] for side in read]
-    ranks = [ranks_and_length(side, side) for side in (x, y)]
-    turned = [
-        _turned(side.astype(np.float64)) if 1 < side.shape[1] <= _MOST_TURNED else ranked
-        for side, ranked in zip(plain, ranks, strict=True)
-    ]
-    return _Prepared(*(_Sides(*each) for each in (plain, ranks, turned, read, atoms)))
+    work = [partial(does, side) for does in (_columns, row_labels) for side in vectors]
+    *columns, atoms_x, atoms_y = in_threads(lambda each: each(), work)
+    plain, ranks, turned, read = (_Sides(*each) for each in zip(*columns, strict=True))
+    return _Prepared(plain, ranks, turned, read, _Sides(atoms_x, atoms_y))
 
 
-def _turned(side: np.ndarray) -> np.ndarray:
-    return ranks_and_length(independent_directions(side), side)
+def _columns(side: np.ndarray) -> list[np.ndarray]:
+    """All but the atoms."""
+    columns = standardised(side)
+    read = reading(columns)
+    plain = read[:, : side.shape[1]]
+    turned = ranks = ranks_and_length(columns, columns)
+    if 1 < side.shape[1] <= _MOST_TURNED:
+        as_double = plain.astype(np.float64)
+        turned = ranks_and_length(independent_directions(as_double), as_double)
+    return [plain, ranks, turned, read]
 
 
 def _candidates(

@@ -10,6 +10,7 @@ tables (judging.py) of all splits together, one for the choosing rows and one fo
     classifiers  (atoms.py) where rows recur: an MLP, and a Gaussian for each atom
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -22,8 +23,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from scipy.special import gammaln
 
 from beliefscope.information.bounds import DonskerVaradhan, Samples, Scores
-from beliefscope.information.columns import whitening
+from beliefscope.information.columns import whitened
 from beliefscope.information.decoders import Split
+from beliefscope.information.interface import in_threads
 from beliefscope.information.judging import Elliptical, Products, Residuals, Table, Wheres, safe_value, stacked
 from beliefscope.information.networks import SEPARABLE_LIMIT, Codes, SeparableCritic, fit_network, on_each, table
 
@@ -41,17 +43,55 @@ _RATE, _AVERAGE = 5e-3, 0.98  # of AdamW, and of the moving average of the weigh
 _DECAYS, _MANY = (0.1, 0.5), 32  # of the weights, for few columns of both sides together and for many
 
 
+class Moments(NamedTuple):
+    """Sums over rows of (x, y) side by side, in double precision. Those of disjoint rows add up."""
+
+    number: int
+    columns_x: int
+    total: Float[np.ndarray, " d"]
+    squares: Float[np.ndarray, "d d"]
+
+    @classmethod
+    def of(cls, x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "n dy"]) -> "Moments":
+        rows = np.concatenate([x, y], axis=1, dtype=np.float64)
+        return cls(len(rows), x.shape[1], rows.sum(axis=0), rows.T @ rows)
+
+    @classmethod
+    def together(cls, parts: "Sequence[Moments]") -> "Moments":
+        number = sum(part.number for part in parts)
+        total, squares = (np.sum([getattr(part, name) for part in parts], axis=0) for name in ("total", "squares"))
+        return cls(number, parts[0].columns_x, total, squares)
+
+
+def moments_of_each(
+    x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "n dy"], subsets: Sequence[Int[np.ndarray, " _"]]
+) -> list[Moments]:
+    """Those of each subset of the rows. Rows that are in the same subsets are summed once."""
+    member = np.zeros((len(x), len(subsets)), bool)
+    for place, rows in enumerate(subsets):
+        member[rows, place] = True
+    kinds, of_row = np.unique(np.packbits(member, axis=1), axis=0, return_inverse=True)
+    is_in = np.unpackbits(kinds, axis=1, count=len(subsets)).astype(bool)
+    blocks = in_threads(lambda kind: Moments.of(x[of_row == kind], y[of_row == kind]), range(len(kinds)))
+    return [Moments.together([b for b, there in zip(blocks, column, strict=True) if there]) for column in is_in.T]
+
+
 class Gaussian:
     """The log density ratio of Gaussian vectors, by their canonical correlations ρ.
 
     In the directions u = Aᵀx, v = Bᵀy that correlate most it is Σ −½ log(1 − ρ²) + (ρ u v − ½ ρ² (u² + v²)) / (1 − ρ²).
     """
 
-    def __init__(self, x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "n dy"]):
-        (self._mean_x, white_x), (self._mean_y, white_y) = whitening(x), whitening(y)
-        cross = white_x.T @ (x.T @ y / len(x) - np.outer(self._mean_x, self._mean_y)) @ white_y
-        left, self._correlations, right = np.linalg.svd(cross, full_matrices=False)
+    def __init__(self, rows: Moments):
+        mean = rows.total / rows.number
+        covariance = rows.squares / rows.number - np.outer(mean, mean)
+        first, second = slice(None, rows.columns_x), slice(rows.columns_x, None)
+        white_x, white_y = (whitened(covariance[part, part]) for part in (first, second))
+        left, self._correlations, right = np.linalg.svd(
+            white_x.T @ covariance[first, second] @ white_y, full_matrices=False
+        )
         self._correlations = np.minimum(self._correlations, 1 - 1e-7)
+        self._mean_x, self._mean_y = mean[first], mean[second]
         self._to_u, self._to_v = white_x @ left, white_y @ right.T
 
     def __len__(self) -> int:
@@ -96,18 +136,16 @@ def gaussian_tables(
 
     Judging rows are scored by critics that were fitted on the choosing rows too.
     """
-    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     fits = [(np.unique(train), np.asarray(choose)) for train, choose in zip(*parts[:2], strict=True)]
-    critics = [Gaussian(x[train], y[train]) for train, _ in fits]
-    refitted = [Gaussian(*(side[np.concatenate(rows)] for side in (x, y))) for rows in fits]
-    size = max(map(len, critics + refitted))
+    subsets = [train for train, _ in fits] + [np.concatenate(rows) for rows in fits]
+    critics = in_threads(Gaussian, moments_of_each(x, y, subsets))
+    size = max(map(len, critics))
     numbers = np.array(sorted({min(size, number) for number in _KEPT}), np.int32)
+    where = [each for table in wheres for each in zip(*table, strict=True)]
+    codes = in_threads(lambda critic, rows: critic.codes(x[rows[0]], y[rows[1]], size), critics, where)
     choosing, judging = (
-        jax.tree.map(
-            lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]),
-            *(each.codes(x[of_x], y[of_y], size) for each, of_x, of_y in zip(some, *where, strict=True)),
-        )
-        for some, where in zip((critics, refitted), wheres, strict=True)
+        jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *some)
+        for some in (codes[: len(fits)], codes[len(fits) :])
     )
     return _best_kept(choosing, judging, numbers)
 

@@ -18,6 +18,8 @@ from jax import lax
 from jaxtyping import Array, Float
 from scipy.special import ndtri
 
+from beliefscope.information.interface import in_threads
+
 _SCALES = (0.5, 1.0, 2.0, 4.0)  # of the frequencies, for coordinates of unit deviation
 _DIRECTIONS = 16  # at each scale
 _CHUNK = 500  # sets at a time, which bounds the memory
@@ -78,14 +80,17 @@ def ranks_and_length(columns: Float[np.ndarray, "n k"], rows: Float[np.ndarray, 
     """Normal scores of the columns and of the rows' length, which alone may be what two heavy tails share."""
     longer = np.column_stack([columns, np.linalg.norm(rows, axis=1)])
     scores = ndtri(np.arange(0.5, len(rows), 0.5) / len(rows)).astype(np.float32)
-    found = np.empty(longer.shape, np.float32)
-    for place, column in enumerate(np.ascontiguousarray(longer.T)):
+
+    def ranked(column: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
         order = np.argsort(column)
         is_new = np.diff(column[order], prepend=np.nan) != 0
         first = np.flatnonzero(is_new)  # of each run of equal numbers
         last = np.append(first[1:], len(column)) - 1
-        found[order, place] = scores[(first + last)[np.cumsum(is_new) - 1]]  # of equal numbers the middle
-    return found
+        found = np.empty(len(column), np.float32)
+        found[order] = scores[(first + last)[np.cumsum(is_new) - 1]]  # of equal numbers the middle
+        return found
+
+    return np.stack(in_threads(ranked, np.ascontiguousarray(longer.T)), axis=1)
 
 
 def standardised(rows: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
@@ -172,6 +177,11 @@ def whitening(rows: Float[np.ndarray, "n d"]) -> tuple[Float[np.ndarray, " d"], 
     """The mean, and the map after which what is left has covariance 1."""
     mean = rows.mean(axis=0)
     centred = rows - mean
-    variances, directions = np.linalg.eigh(centred.T @ centred / len(rows))
+    return mean, whitened(centred.T @ centred / len(rows))
+
+
+def whitened(covariance: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d k"]:
+    """The map after which the covariance is 1, of the directions in which there is variance."""
+    variances, directions = np.linalg.eigh(covariance)
     there = variances > FAINTEST * max(variances[-1], 1e-30)
-    return mean, directions[:, there] / np.sqrt(variances[there])
+    return directions[:, there] / np.sqrt(variances[there])
