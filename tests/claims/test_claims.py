@@ -211,6 +211,23 @@ def test_a_run_with_a_hole_is_left_out_and_four_others_are_enough():
     assert verdict(3, [row for row in holed if row["seed"] > 0]).verdict == "not enough data"
 
 
+def test_a_part_that_failed_fits_decide_is_shown_with_and_without_them():
+    rows = maze_with((5.5, 5.2, 4.6))
+    assert verdict(4, rows).verdict == "holds"
+    failed = {"bits": -4.0, "warnings": "failed fit: 5.00 bits on held-out pairs, -4.00 on fresh ones"}
+    last = {"environment": LONG, "cell": "GRU", "seed": 2, "episode": 5000}
+    mixed = [{**row, **failed} if last.items() <= row.items() else row for row in rows]
+    found = verdict(4, mixed)
+    assert found.verdict == "does not hold"
+    assert found.remark.endswith("Without the checkpoints whose fit failed: holds.")
+    part = f"{LONG}: least I of optimal points"
+    assert "1 of " in str(found.numbers[part])
+    assert str(found.numbers[f"without failed fits, {part}"]).endswith("0 of 519 points under 4.75: holds")
+    # What failed fits do not decide is shown once.
+    assert f"without failed fits, {MAZE}: least I of optimal points" not in found.numbers
+    assert verdict(3, mixed).numbers == verdict(3, rows).numbers
+
+
 def test_an_optimum_that_is_no_return_is_refused():
     with pytest.raises(ValueError, match="finite return"):
         ledger([], optimum={STOCHASTIC: math.nan})

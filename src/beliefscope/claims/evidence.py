@@ -8,12 +8,13 @@ enough for a verdict if these are curves of the full scale, of at least four see
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import Any, NamedTuple
 
 from beliefscope.errors import is_real, require
 from beliefscope.paper import CELLS, LONG, MAZE, STOCHASTIC
 from beliefscope.results.correlations import Points, points
-from beliefscope.results.curves import Curve, Panel, Quantity, counted
+from beliefscope.results.curves import Curve, Panel, Quantity, counted, without_failed_fits
 
 _ESTIMATORS = {"mine": 200, "mine-authors": 100}  # the paper's, with their epochs
 # J*: 4 γ^L where moves are certain, else by dynamic programming.
@@ -51,17 +52,24 @@ class Evidence:
         kept, self.remarks = _one_estimator(hidden)
         kept = _one_run_a_seed(_one_particle_count(kept, self.remarks), self.remarks)
         self._panels = {(panel.environment, panel.part, _rounded(panel.epsilon)): panel for panel in kept}
+        self._counts_failed_fits = True
         left_out = sum(
             len(curves) - len(counted(panel, cell)[0]) for panel in kept for cell, curves in panel.curves.items()
         )
         if left_out:
             self.remarks.append(f"{left_out} curves lack checkpoints and were left out.")
 
+    def without_failed_fits(self) -> "Evidence":
+        """The same runs, less the checkpoints whose fit failed."""
+        other = copy(self)
+        other._counts_failed_fits = False
+        return other
+
     def series(self, environment: str, cell: str, part: str = "belief", epsilon: float = 0.0) -> Series:
         """The stored curves; empty if there are none."""
         panel = self._panels.get((environment, part, _rounded(epsilon)))
         curves, enough = counted(panel, cell) if panel is not None else ((), False)
-        known = [curve.known() for curve in curves]
+        known = [(curve if self._counts_failed_fits else without_failed_fits(curve)).known() for curve in curves]
         return Series(tuple(curve for curve in known if len(curve.episode)), enough)
 
     def of_cells(self, environment: str, part: str = "belief") -> dict[str, Series]:

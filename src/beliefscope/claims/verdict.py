@@ -2,7 +2,8 @@
 
 A claim has parts. A part with a test holds if the stated sign was found and its two-sided p-value, after Holm's
 correction over the tests of the claim, is below 0.05; other parts hold or do not, by a threshold. A claim holds if all
-its parts hold, and does not if one with enough data fails.
+its parts hold, and does not if one with enough data fails. All stored numbers count. Where leaving out the checkpoints
+whose fit failed changes whether a part holds, the claim shows it both ways; the verdict is that of all numbers.
 """
 
 import math
@@ -199,7 +200,18 @@ def lstm_lowest(series: Mapping[str, Series], name: str) -> Part:
 
 
 def judge(claim: Claim, evidence: Evidence) -> Verdict:
-    """The verdict on a claim from all its parts."""
+    """The verdict on a claim; where failed fits decide a part of it, with and without them."""
+    (verdict, outcomes), (other, without) = _judged(claim, evidence), _judged(claim, evidence.without_failed_fits())
+    changed = [name for name in outcomes if without[name] != outcomes[name]]
+    if not changed:
+        return verdict
+    numbers = {f"without failed fits, {name}": other.numbers[name] for name in changed}
+    remark = f"{verdict.remark} Without the checkpoints whose fit failed: {other.verdict}."
+    return verdict._replace(numbers=verdict.numbers | numbers, remark=remark)
+
+
+def _judged(claim: Claim, evidence: Evidence) -> tuple[Verdict, dict[str, Outcome | None]]:
+    """From all parts of the claim, and what was found of each."""
     parts, remark = claim.parts(evidence), " ".join(filter(None, [claim.remark, *evidence.remarks]))
     with_test = [part for part in parts if part.enough and part.p is not None]
     adjusted = dict(zip([part.name for part in with_test], holm([part.p or 0.0 for part in with_test]), strict=True))
@@ -212,7 +224,8 @@ def judge(claim: Claim, evidence: Evidence) -> Verdict:
     elif decided and set(decided) == {"holds"}:
         verdict = "holds"
     counted = f"{decided.count('holds')} of {len(decided)} parts hold, {decided.count('does not hold')} do not."
-    return Verdict(*claim[:4], numbers=numbers, verdict=verdict, remark=" ".join(filter(None, [counted, remark])))
+    remark = " ".join(filter(None, [counted, remark]))
+    return Verdict(*claim[:4], numbers=numbers, verdict=verdict, remark=remark), outcomes
 
 
 def as_text(verdicts: Sequence[Verdict]) -> str:

@@ -19,6 +19,7 @@ import polars
 from jaxtyping import Bool, Float, Int
 
 from beliefscope.paper import CELLS
+from beliefscope.warning_signs import FAILED
 
 _NAMES = {"mine": "MINE", "mine-authors": "MINE (authors' code)", "atoms": "atoms bound"}
 _ABOUT = ("environment", "cell", "seed", "run", "episode", "part", "memory", "estimator", "measurement", "warnings")
@@ -215,8 +216,18 @@ def failed_fits(curves: Iterable[Curve]) -> list[tuple[Curve, int, float]]:
         (curve, int(episode), float(bits))
         for curve in curves
         for episode, bits in zip(curve.episode, curve.values["bits"], strict=True)
-        if "failed fit" in curve.warnings.get(int(episode), "")
+        if _fit_failed(curve, int(episode))
     ]
+
+
+def without_failed_fits(curve: Curve) -> Curve:
+    """Its bits are NaN where the fit failed."""
+    failed = np.array([_fit_failed(curve, int(episode)) for episode in curve.episode], bool)
+    return curve._replace(values=curve.values | {"bits": np.where(failed, np.nan, curve.values["bits"])})
+
+
+def _fit_failed(curve: Curve, episode: int) -> bool:
+    return FAILED in curve.warnings.get(episode, "")
 
 
 def in_order(cells: Iterable[str]) -> list[str]:
