@@ -4,17 +4,20 @@ claims.txt has the ledger of all claims, correlations.csv every coefficient besi
 .png show return against information in the five environments.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 
 from beliefscope.claims import as_text, ledger
+from beliefscope.claims.evidence import Evidence
 from beliefscope.paper import AGGREGATED, CELL_NAMES, ENVIRONMENTS
 from beliefscope.report.figures import STYLE
-from beliefscope.report.style import colour
+from beliefscope.report.style import ReturnScale, colour
 from beliefscope.results import read_table
 from beliefscope.results.correlations import Correlated, Correlation, correlated, correlations_csv, points
-from beliefscope.results.curves import Panel, panels
+from beliefscope.results.curves import Panel, band, panels
 
 HERE = Path(__file__).parent
 OUT = HERE / "paper"
@@ -47,37 +50,45 @@ def greedy(found: tuple[Panel, ...]) -> list[Panel]:
     ]
 
 
-def figure(found: list[Panel]):
-    """Return against information, an environment a column."""
+def figure(found: list[Panel], optimum: Mapping[str, float]):
+    """Return against information, an environment a column, returns on the paper's exponential axis."""
     from matplotlib.figure import Figure
 
     shown = {panel.environment: panel for panel in found}
-    drawn = Figure((2.4 * len(ENVIRONMENTS), 2.8))
+    drawn = Figure((2.5 * len(ENVIRONMENTS), 3.0))
     axes = drawn.subplots(
-        1, len(ENVIRONMENTS), gridspec_kw={"left": 0.05, "right": 0.995, "top": 0.74, "bottom": 0.16, "wspace": 0.22}
+        1, len(ENVIRONMENTS), gridspec_kw={"left": 0.05, "right": 0.995, "top": 0.72, "bottom": 0.15, "wspace": 0.24}
     )
     for ax, environment in zip(axes, ENVIRONMENTS, strict=True):
-        ax.set_title(environment.replace(", L = 50, λ", ",\nL = 50, λ"), size=8)
+        ax.set_title(environment.replace(", L = 50, λ", ", λ"), size=9, y=1.17, loc="left")
         ax.set_xlabel("Information (bits)")
-        if environment not in shown:
+        if environment in shown:
+            scatter(ax, shown[environment], optimum.get(environment))
+        else:
             ax.text(0.5, 0.5, "not run yet", transform=ax.transAxes, ha="center", color="#666666")
             ax.set(xticks=[], yticks=[])
-            continue
-        panel = shown[environment]
-        for cell, curves in panel.curves.items():
-            dots, _ = points(curves)
-            ax.scatter(dots.bits, dots.returns, s=5, alpha=0.5, lw=0, color=colour(cell, []), rasterized=True)
-        over_all = correlated(panel)[0]
-        ax.text(0.03, 0.97, coefficients(over_all), transform=ax.transAxes, va="top", size=6, linespacing=1.3)
-        low, high = ax.get_ylim()
-        ax.set_ylim(low, high + 0.3 * (high - low))
-        left = sum(int((points(curves)[0].bits < LEFT).sum()) for curves in panel.curves.values())
-        ax.set_xlim(left=LEFT)
-        if left:
-            ax.text(0.03, 0.03, f"◂ {left} failed fits", transform=ax.transAxes, size=6, color="#666666")
     axes[0].set_ylabel("Return")
     legend(drawn)
     return drawn
+
+
+def scatter(ax, panel: Panel, optimum: float | None) -> None:
+    means = [band(curves, "return").mean for curves in panel.curves.values()]
+    reference = max(each.max() for each in means) if optimum is None else optimum
+    scale = ReturnScale(reference, float(np.mean([each[0] for each in means])))
+    dots = {cell: points(curves)[0] for cell, curves in panel.curves.items()}
+    for cell, each in dots.items():
+        place = scale.place(each.returns)
+        ax.scatter(each.bits, place, s=5, alpha=0.5, lw=0, color=colour(cell, []), rasterized=True)
+    returns = np.concatenate([each.returns for each in dots.values()])
+    ticks = scale.ticks(float(returns.min()), float(returns.max()))
+    ax.set_yticks(scale.place(np.array(ticks)), [f"{tick:g}".replace("-", "−") for tick in ticks])
+    if optimum is not None:
+        ax.axhline(scale.place(np.array([optimum]))[0], color="#666666", ls=":", lw=1)
+    left = sum(int((each.bits < LEFT).sum()) for each in dots.values())
+    said = coefficients(correlated(panel)[0]) + (f"\n{left} failed fits beyond the left edge" if left else "\n")
+    ax.text(0, 1.02, said, transform=ax.transAxes, va="bottom", size=6, linespacing=1.25)
+    ax.set_xlim(left=LEFT)
 
 
 def legend(drawn) -> None:
@@ -86,7 +97,7 @@ def legend(drawn) -> None:
     cells = ("LSTM", "GRU", "BRC", "NBRC", "MGU")
     keys = [Line2D([], [], ls="", marker="o", ms=4, color=colour(cell, [])) for cell in cells]
     names = [CELL_NAMES.get(cell, cell) for cell in cells]
-    drawn.legend(keys, names, loc="upper left", ncols=5, frameon=False, bbox_to_anchor=(0.04, 1.0))
+    drawn.legend(keys, names, loc="upper left", ncols=5, frameon=False, bbox_to_anchor=(0.04, 1.01))
 
 
 def coefficients(row: Correlated) -> str:
@@ -113,7 +124,7 @@ def main() -> None:
         for found, paper in ((row.pearson, row.pearson_printed), (row.spearman, row.spearman_printed))
     ]
     with matplotlib.rc_context(STYLE):
-        drawn = figure(greedy(found))
+        drawn = figure(greedy(found), Evidence(found).optimum)
         drawn.savefig(OUT / "environments.svg", dpi=200, metadata={"Date": None})
         drawn.savefig(OUT / "environments.png", dpi=200)
     print(f"{sum(inside)} of {len(inside)} coefficients of the paper are inside our intervals (60 in all)")
