@@ -11,6 +11,7 @@ Gaussian for each atom.
 
 import dataclasses
 from copy import copy
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -44,7 +45,7 @@ _POOLED = (3.0, 12.0, 30.0)  # nats of difference between two atoms that are sti
 _SEEN = 3  # an atom seen fewer times in training is no class of the MLP's
 # Codes that lie close together take many steps to tell apart.
 _LINEAR = Family("linear", (), Descent(learning_rate=0.05, steps=1200))
-_MLP = Family("MLP", (128, 128), Descent(learning_rate=0.003, steps=1200))
+MLP = Family("MLP", (128, 128), Descent(learning_rate=0.003, steps=1200))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,7 +123,7 @@ def _judged(
     baselines = np.pad(priors, ((0, 0), (0, size - number)), constant_values=_NEVER)[:, None]
     given = (x, jnp.eye(size)[jnp.asarray(classes)], jnp.zeros(len(classes), jnp.int32))
     rest = (jnp.asarray(baselines, jnp.float32), Split(*map(jnp.asarray, parts)))
-    found = Fits(key, *given, *rest, (_LINEAR, _MLP)).cross_entropies()
+    found = Fits(key, *given, *rest, (_LINEAR, MLP)).cross_entropies()
     return min(found.values(), key=lambda decoded: float(decoded.chosen.mean())).judged.astype(np.float64)
 
 
@@ -188,6 +189,7 @@ def mlp_tables(
     atoms: Int[np.ndarray, " n"],
     parts: Split,
     wheres: Wheres,
+    family: Family,
     *,
     turned: bool,
 ) -> tuple[Answers, Answers]:
@@ -201,7 +203,8 @@ def mlp_tables(
     with jax.default_matmul_precision("float32"):
         train, choose = map(jnp.asarray, parts[:2])
         keys = jax.random.split(key, len(classes))
-        found = _mlp(keys, jnp.asarray(x), of_rows, jnp.asarray(np.stack(priors), jnp.float32), train, choose, read)
+        prior = jnp.asarray(np.stack(priors), jnp.float32)
+        found = _mlp(keys, jnp.asarray(x), of_rows, prior, train, choose, read, family)
     answers = (
         Answers(rows, jnp.take_along_axis(of_rows, some, axis=1), turned)
         for rows, some in zip(found, named, strict=True)
@@ -209,16 +212,16 @@ def mlp_tables(
     return next(answers), next(answers)
 
 
-@jax.jit
-def _mlp(keys, x, of_rows, priors, train, choose, read) -> list[Float[Array, "splits n classes"]]:
+@partial(jax.jit, static_argnames="family")
+def _mlp(keys, x, of_rows, priors, train, choose, read, family: Family) -> list[Float[Array, "splits n classes"]]:
     def one(key, of_row, prior, train, choose, read):
         def loss(decoder, rows) -> Float[Array, " n"]:
             return optax.softmax_cross_entropy_with_integer_labels(decoder(rows[0]) + prior, rows[1])
 
         key_start, key_fit = jax.random.split(key)
-        start = silent(key_start, x.shape[1], _MLP, len(prior))
+        start = silent(key_start, x.shape[1], family, len(prior))
         trained, chosen = ((x[rows], of_row[rows]) for rows in (train, choose))
-        decoder, _ = descend(key_fit, start, loss, trained, chosen, _MLP.descent)
+        decoder, _ = descend(key_fit, start, loss, trained, chosen, family.descent)
         ratios = [jax.nn.log_softmax(decoder(x[rows]) + prior) - prior for rows in read]
         return [limited(jnp.maximum(ratio, -60), LIMIT) for ratio in ratios]
 

@@ -35,10 +35,10 @@ from jaxtyping import PRNGKeyArray
 
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key, generator
-from beliefscope.information.atoms import class_tables, mlp_tables, recurs
+from beliefscope.information.atoms import MLP, class_tables, mlp_tables, recurs
 from beliefscope.information.bounds import Samples
 from beliefscope.information.candidates import (
-    BATCH,
+    SeparableSettings,
     gaussian_tables,
     regression_tables,
     separable_tables,
@@ -46,28 +46,30 @@ from beliefscope.information.candidates import (
 )
 from beliefscope.information.classical import cross_checks
 from beliefscope.information.columns import independent_directions, ranks_and_length, set_features, standardised
-from beliefscope.information.decoders import Split, reading, splits
+from beliefscope.information.decoders import Family, Split, reading, splits
 from beliefscope.information.entropy import discrete_entropy, row_labels
 from beliefscope.information.interface import Estimate, Pair, checked_pair, in_threads, is_constant
 from beliefscope.information.judging import Judged, Rules, Table, Where, Wheres, judged
 from beliefscope.warning_signs import entropy_warning
 
 LEAST_PAIRS = 1000
-_MOST_REGRESSED = 8  # columns of the side that a regression predicts
-_CLEARLY = 1.1  # times as much as ranks must independent directions show, if networks are to read them
-_MOST_TURNED = 64  # columns whose independent directions are sought
-_MOST_OF_STUDENT = 32  # columns of both sides together, for a t distribution
-_MOST_CHOOSING = 2000  # rows on which weights are chosen
-_MOST_MET = 4000  # y that a judged x meets, or as many as are judged
 AT_LEAST = "at least: more cannot be told from so many pairs"
 TOO_FEW = "too few pairs: with half of them it would read much less"
 
 
 @dataclass(frozen=True)
 class BestBoundSettings:
-    """How the candidates are combined and judged."""
+    """Which candidates there are, how they are fitted, combined and judged."""
 
     splits: int = 3
+    most_choosing: int = 2000  # rows on which weights are chosen
+    most_met: int = 4000  # y that a judged x meets, or as many as are judged
+    most_turned: int = 64  # columns whose independent directions are sought
+    most_regressed: int = 8  # columns of the side that a regression predicts
+    most_of_student: int = 32  # columns of both sides together, for a t distribution
+    clearly: float = 1.1  # times as much as ranks must independent directions show, if networks are to read them
+    separable: SeparableSettings = field(default_factory=SeparableSettings)
+    classifier: Family = MLP  # of atoms
     most_weight: float = 1.2  # of a candidate
     gain: float = 0.005  # nats that a combination must gain over the best candidate alone
     near: float = 2.0  # bits below log2 of the y that each x meets, from where on a number reads "at least"
@@ -101,6 +103,21 @@ class _Candidate(NamedTuple):
     judging: Table
 
 
+class _Sides(NamedTuple):
+    x: np.ndarray
+    y: np.ndarray
+
+
+class _Prepared(NamedTuple):
+    """The columns as candidates read them."""
+
+    plain: _Sides  # mean 0, deviation 1
+    ranks: _Sides  # normal scores
+    independent: _Sides  # normal scores of independent directions
+    read: _Sides  # the columns and their principal directions
+    atoms: _Sides  # the number of the distinct row that each row is
+
+
 @dataclass(frozen=True)
 class BestBound:
     """A lower bound on I(x; y), as tight as its candidates allow (docs/information.md)."""
@@ -125,9 +142,9 @@ class BestBound:
             return BestBoundEstimate(**nothing, estimator=self.name)
         key_split, key_fit = jax.random.split(fast_key(key))
         parts = _with_half(splits(key_split, number, self.settings.splits))
-        wheres = _wheres(parts)
-        prepared = _prepared(pair)
-        candidates = _candidates(key_fit, prepared, parts, wheres, watch)
+        wheres = self._wheres(parts)
+        prepared = _prepared(pair, self.settings.most_turned)
+        candidates = self._candidates(key_fit, prepared, parts, wheres, watch)
         watch("cross-checks")
         checks = cross_checks(*prepared.plain)
         del prepared  # which tables of scores need no more: they have the room instead
@@ -138,6 +155,55 @@ class BestBound:
         estimate = self._report(found, list(names), number, particles, wheres.judging.y.shape[1])
         return replace(estimate, checks=checks)
 
+    def _wheres(self, parts: Split) -> Wheres:
+        """Every choosing x with every choosing y; every judged x with the judged and choosing y, or the first of them."""
+        choose, judge = (np.asarray(rows) for rows in parts[1:])
+        some = choose[:, : self.settings.most_choosing]
+        others = np.concatenate([judge, choose], axis=1)[:, : max(self.settings.most_met, judge.shape[1])]
+        return Wheres(Where(some, some), Where(judge, others))
+
+    def _candidates(
+        self, key: PRNGKeyArray, prepared: _Prepared, parts: Split, wheres: Wheres, watch: Callable[[str], None]
+    ) -> list[_Candidate]:
+        key_separable, key_x, key_y = jax.random.split(key, 3)
+        recurring = [recurs(atoms, parts) for atoms in prepared.atoms]
+        found = []
+        for name, (key_side, named) in {"y": (key_y, 1), "x": (key_x, 0)}.items():
+            if recurring[named]:  # first, since a GPU fits networks while the processor goes on
+                watch(f"classifiers of {name}'s atoms")
+                both = prepared.atoms[named], parts, wheres
+                networks = mlp_tables(
+                    key_side, prepared.read[1 - named], *both, self.settings.classifier, turned=named == 0
+                )
+                gaussian = class_tables(prepared.plain[1 - named], *both, turned=named == 0)
+                found.append(_Candidate(f"MLP of {name}'s atoms", *networks))
+                found.append(_Candidate(f"Gaussians of {name}'s atoms", *gaussian))
+        watch("Gaussian critics")
+        given = {"Gaussian": prepared.plain, "Gaussian of ranks": prepared.ranks}
+        given["Gaussian of independent directions"] = prepared.independent
+        gaussians = {name: gaussian_tables(*sides, parts, wheres) for name, sides in given.items()}
+        if not any(recurring):  # else classifiers see all there is
+            _, of_ranks, of_directions = (float(np.mean(values)) for values, *_ in gaussians.values())
+            read = prepared.independent if of_directions > self.settings.clearly * of_ranks else prepared.ranks
+            found = self._of_continuous(key_separable, prepared.plain, read, parts, wheres, watch)
+        return [_Candidate(name, *tables) for name, (_, *tables) in gaussians.items()] + found
+
+    def _of_continuous(
+        self, key: PRNGKeyArray, plain: _Sides, read: _Sides, parts: Split, wheres: Wheres, watch: Callable[[str], None]
+    ) -> list[_Candidate]:
+        """The separable critic, and regressions and a t distribution where there are few columns."""
+        watch("separable critics")
+        separable = separable_tables(key, Samples(*map(jnp.asarray, read)), parts, wheres, self.settings.separable)
+        watch("regressions")
+        found = [_Candidate("separable", *separable)]
+        for name, (given, said) in {"y": plain, "x": plain[::-1]}.items():
+            if said.shape[1] <= self.settings.most_regressed:
+                some = regression_tables(given, said, parts, wheres, turned=name == "x")
+                found.append(_Candidate(f"regression of {name}", *some))
+        if plain.x.shape[1] + plain.y.shape[1] <= self.settings.most_of_student:
+            found.append(_Candidate("Student's t", *student_tables(*plain, parts, wheres)))
+        return found
+
     def _report(
         self, found: Judged, names: list[str], number: int, particles: int | None, shuffled: int
     ) -> BestBoundEstimate:
@@ -145,7 +211,7 @@ class BestBound:
         whole, combined = slice(None, -1), found.combined
         weights = dict(zip(names, map(float, found.weights[whole].mean(axis=0)), strict=True))
         # A critic that has learnt to tell so many pairs apart knows little of those that are closer.
-        learnt = math.log2(BATCH) - 1 if weights.get("separable", 0.0) >= 0.5 else np.inf
+        learnt = math.log2(self.settings.separable.batch) - 1 if weights.get("separable", 0.0) >= 0.5 else np.inf
         rests_on_few = bool(np.any(combined.effective < self.settings.effective))
         values = (combined.safe if rests_on_few else combined.bound) / np.log(2)
         most = min(math.log2(shuffled) - self.settings.near, learnt)
@@ -191,89 +257,24 @@ def _with_half(parts: Split) -> Split:
     return Split(*(np.concatenate([rows, [more]]) for rows, more in zip(parts, added, strict=True)))
 
 
-def _wheres(parts: Split) -> Wheres:
-    """Every choosing x with every choosing y; every judged x with the judged and the choosing y, or the first 4,000."""
-    choose, judge = (np.asarray(rows) for rows in parts[1:])
-    some = choose[:, :_MOST_CHOOSING]
-    others = np.concatenate([judge, choose], axis=1)[:, : max(_MOST_MET, judge.shape[1])]
-    return Wheres(Where(some, some), Where(judge, others))
-
-
-class _Sides(NamedTuple):
-    x: np.ndarray
-    y: np.ndarray
-
-
-class _Prepared(NamedTuple):
-    """The columns as candidates read them."""
-
-    plain: _Sides  # mean 0, deviation 1
-    ranks: _Sides  # normal scores
-    independent: _Sides  # normal scores of independent directions
-    read: _Sides  # the columns and their principal directions
-    atoms: _Sides  # the number of the distinct row that each row is
-
-
-def _prepared(pair: Pair) -> _Prepared:
+def _prepared(pair: Pair, most_turned: int) -> _Prepared:
     vectors = [side if side.ndim == 2 else set_features(side, side) for side in pair]
-    work = [partial(does, side) for does in (_columns, row_labels) for side in vectors]
+    work = [partial(does, side) for does in (partial(_columns, most_turned), row_labels) for side in vectors]
     *columns, atoms_x, atoms_y = in_threads(lambda each: each(), work)
     plain, ranks, turned, read = (_Sides(*each) for each in zip(*columns, strict=True))
     return _Prepared(plain, ranks, turned, read, _Sides(atoms_x, atoms_y))
 
 
-def _columns(side: np.ndarray) -> list[np.ndarray]:
+def _columns(most_turned: int, side: np.ndarray) -> list[np.ndarray]:
     """All but the atoms."""
     columns = standardised(side)
     read = reading(columns)
     plain = read[:, : side.shape[1]]
     turned = ranks = ranks_and_length(columns, columns)
-    if 1 < side.shape[1] <= _MOST_TURNED:
+    if 1 < side.shape[1] <= most_turned:
         as_double = plain.astype(np.float64)
         turned = ranks_and_length(independent_directions(as_double), as_double)
     return [plain, ranks, turned, read]
-
-
-def _candidates(
-    key: PRNGKeyArray, prepared: _Prepared, parts: Split, wheres: Wheres, watch: Callable[[str], None]
-) -> list[_Candidate]:
-    key_separable, key_x, key_y = jax.random.split(key, 3)
-    recurring = [recurs(atoms, parts) for atoms in prepared.atoms]
-    found = []
-    for name, (key_side, named) in {"y": (key_y, 1), "x": (key_x, 0)}.items():
-        if recurring[named]:  # first, since a GPU fits networks while the processor goes on
-            watch(f"classifiers of {name}'s atoms")
-            both = prepared.atoms[named], parts, wheres
-            networks = mlp_tables(key_side, prepared.read[1 - named], *both, turned=named == 0)
-            gaussian = class_tables(prepared.plain[1 - named], *both, turned=named == 0)
-            found.append(_Candidate(f"MLP of {name}'s atoms", *networks))
-            found.append(_Candidate(f"Gaussians of {name}'s atoms", *gaussian))
-    watch("Gaussian critics")
-    given = {"Gaussian": prepared.plain, "Gaussian of ranks": prepared.ranks}
-    given["Gaussian of independent directions"] = prepared.independent
-    gaussians = {name: gaussian_tables(*sides, parts, wheres) for name, sides in given.items()}
-    if not any(recurring):  # else classifiers see all there is
-        _, of_ranks, of_directions = (float(np.mean(values)) for values, *_ in gaussians.values())
-        read = prepared.independent if of_directions > _CLEARLY * of_ranks else prepared.ranks
-        found = _of_continuous(key_separable, prepared.plain, read, parts, wheres, watch)
-    return [_Candidate(name, *tables) for name, (_, *tables) in gaussians.items()] + found
-
-
-def _of_continuous(
-    key: PRNGKeyArray, plain: _Sides, read: _Sides, parts: Split, wheres: Wheres, watch: Callable[[str], None]
-) -> list[_Candidate]:
-    """The separable critic, and regressions and a t distribution where there are few columns."""
-    watch("separable critics")
-    separable = separable_tables(key, Samples(*map(jnp.asarray, read)), parts, wheres)
-    watch("regressions")
-    found = [_Candidate("separable", *separable)]
-    for name, (given, said) in {"y": plain, "x": plain[::-1]}.items():
-        if said.shape[1] <= _MOST_REGRESSED:
-            some = regression_tables(given, said, parts, wheres, turned=name == "x")
-            found.append(_Candidate(f"regression of {name}", *some))
-    if plain.x.shape[1] + plain.y.shape[1] <= _MOST_OF_STUDENT:
-        found.append(_Candidate("Student's t", *student_tables(*plain, parts, wheres)))
-    return found
 
 
 _PATIENCE = 5.0  # seconds, after which it is said what is being done

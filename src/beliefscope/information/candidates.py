@@ -11,6 +11,7 @@ tables (judging.py) of all splits together, one for the choosing rows and one fo
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -35,12 +36,21 @@ _BINS, _GRID = 50, 2048  # of a density
 _TRACE = 1e-3  # of a density: what was never seen is not impossible
 _FREEDOMS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # degrees, of a t distribution
 _EM_STEPS = (15, 6)  # for the first of them, and for each other, from the matrix of the one before
-BATCH = 256  # pairs that a separable critic tells apart: log2 of it is what training shows it
-_STEPS = 1080  # at least, in at least 40 epochs: few samples need as many steps as many do
-_ASKED = 1000  # choosing pairs that say which epoch was best
 _ROWS = 250  # of a table of scores at a time, which bounds the memory
-_RATE, _AVERAGE = 5e-3, 0.98  # of AdamW, and of the moving average of the weights
-_DECAYS, _MANY = (0.1, 0.5), 32  # of the weights, for few columns of both sides together and for many
+
+
+class SeparableSettings(NamedTuple):
+    """How the separable critic is fitted."""
+
+    batch: int = 256  # pairs that it tells apart: log2 of it is what training shows it
+    steps: int = 1080  # at least: few samples need as many steps as many do
+    epochs: int = 40  # at least
+    asked: int = 1000  # choosing pairs that say which epoch was best
+    learning_rate: float = 5e-3  # of AdamW at the start
+    average: float = 0.98  # of the moving average of the weights
+    decay: float = 0.1  # of the weights
+    decay_of_many: float = 0.5  # where both sides together have more columns than
+    many: int = 32
 
 
 class Moments(NamedTuple):
@@ -300,21 +310,23 @@ def regression_tables(
     return stacked(list(choosing)), stacked(list(judging))
 
 
-def separable_tables(key: PRNGKeyArray, samples: Samples, parts: Split, wheres: Wheres) -> tuple[Table, Table]:
+def separable_tables(
+    key: PRNGKeyArray, samples: Samples, parts: Split, wheres: Wheres, settings: SeparableSettings
+) -> tuple[Table, Table]:
     """The scores on the choosing rows and on the judging ones, all splits together."""
     with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
-        choosing, judging = _separable(key, samples, *map(jnp.asarray, parts[:2]), wheres)
+        choosing, judging = _separable(key, samples, *map(jnp.asarray, parts[:2]), wheres, settings)
     first, second = (Products(x, y, SEPARABLE_LIMIT) for x, y in (choosing, judging))
     return first, second
 
 
-@jax.jit
-def _separable(key: PRNGKeyArray, samples: Samples, train, choose, wheres: Wheres):
+@partial(jax.jit, static_argnames="settings")
+def _separable(key: PRNGKeyArray, samples: Samples, train, choose, wheres: Wheres, settings: SeparableSettings):
     """The codes by the critic of each split."""
 
     def one(key_one: PRNGKeyArray, train: Int[Array, " train"], choose: Int[Array, " choose"], wheres: Wheres):
-        some = (Samples(samples.x[rows], samples.y[rows]) for rows in (train, choose))
-        critic = fit_separable(key_one, *some)
+        trained, chosen = (Samples(samples.x[rows], samples.y[rows]) for rows in (train, choose))
+        critic = fit_separable(key_one, trained, chosen, settings)
         return [(critic.read_x(samples.x[where.x]), critic.read_y(samples.y[where.y])) for where in wheres]
 
     return on_each(one, jax.random.split(key, len(train)), train, choose, wheres)
@@ -329,24 +341,25 @@ def _decayed(critic: SeparableCritic) -> SeparableCritic:
     )
 
 
-def fit_separable(key: PRNGKeyArray, train: Samples, choose: Samples) -> SeparableCritic:
+def fit_separable(key: PRNGKeyArray, train: Samples, choose: Samples, settings: SeparableSettings) -> SeparableCritic:
     """One critic: the moving average of its weights after the epoch that was best on the choosing pairs."""
     key_init, key_epochs = jax.random.split(key)
     critic = SeparableCritic(key_init, train.x.shape[1], train.y.shape[1])
-    steps = len(train.x) // BATCH
-    epochs = max(40, -(-_STEPS // steps))
-    columns, asked = train.x.shape[1] + train.y.shape[1], Samples(*(side[:_ASKED] for side in choose))
-    optimiser = _optimiser(epochs * steps, decay=_DECAYS[columns > _MANY])
+    batch, steps = settings.batch, len(train.x) // settings.batch
+    epochs = max(settings.epochs, -(-settings.steps // steps))
+    asked = Samples(*(side[: settings.asked] for side in choose))
+    optimiser = _optimiser(epochs * steps, train.x.shape[1] + train.y.shape[1], settings)
 
     def batches(key_epoch: PRNGKeyArray) -> Int[Array, "steps batch"]:
-        return jax.random.permutation(key_epoch, len(train.x))[: steps * BATCH].reshape(steps, BATCH)
+        return jax.random.permutation(key_epoch, len(train.x))[: steps * batch].reshape(steps, batch)
 
     def step(carry, rows: Int[Array, " batch"]):
         critic, state, average = carry
         gradient = jax.grad(_loss)(critic, Samples(train.x[rows], train.y[rows]))
         updates, state = optimiser.update(gradient, state, critic)
         critic = eqx.apply_updates(critic, updates)
-        return critic, state, jax.tree.map(lambda old, new: _AVERAGE * old + (1 - _AVERAGE) * new, average, critic)
+        kept = settings.average
+        return critic, state, jax.tree.map(lambda old, new: kept * old + (1 - kept) * new, average, critic)
 
     return fit_network(
         jax.random.split(key_epochs, epochs),
@@ -359,8 +372,9 @@ def fit_separable(key: PRNGKeyArray, train: Samples, choose: Samples) -> Separab
     ).best
 
 
-def _optimiser(steps: int, *, decay: float) -> optax.GradientTransformation:
-    rate = optax.cosine_decay_schedule(_RATE, steps)
+def _optimiser(steps: int, columns: int, settings: SeparableSettings) -> optax.GradientTransformation:
+    rate = optax.cosine_decay_schedule(settings.learning_rate, steps)
+    decay = settings.decay_of_many if columns > settings.many else settings.decay
     return optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(rate, weight_decay=decay, mask=_decayed))
 
 
