@@ -156,7 +156,7 @@ class BestBound:
         return replace(estimate, checks=checks)
 
     def _wheres(self, parts: Split) -> Wheres:
-        """Every choosing x with every choosing y; every judged x with the judged and choosing y, or the first of them."""
+        """Every choosing x with every choosing y; every judged x with judged and choosing y, or the first of them."""
         choose, judge = (np.asarray(rows) for rows in parts[1:])
         some = choose[:, : self.settings.most_choosing]
         others = np.concatenate([judge, choose], axis=1)[:, : max(self.settings.most_met, judge.shape[1])]
