@@ -68,13 +68,17 @@ def test_where_more_is_asked_for_a_run_is_trained_again_and_the_user_told(archiv
     assert StudyFolder(archived.path).table()["epsilon"].to_list() == [0.0, 0.2, 0.0]
 
 
-def test_a_training_that_gives_other_networks_than_the_first_is_told_of(archived, whole):
+def test_what_was_measured_of_other_networks_is_set_aside_and_measured_again(archived, whole):
     trained = archived.files.run(whole.runs[1].id).trained
     record = read_record(trained)
     write_record(trained, {**record, "files": {**record["files"], "params/20.eqx": "0" * 64}})
     out, err = run_more(archived, "--only", "seed 1")
     assert AGAIN.format(1) in out.splitlines()
-    assert err.count("trained again with another result: T-Maze, L = 3, GRU, seed 1; the networks are not those") == 1
+    assert err.count("trained again with another result: T-Maze, L = 3, GRU, seed 1; what was measured") == 1
+    kept = [row for row in whole.csv().splitlines() if whole.runs[1].id not in row]
+    assert old_rows(archived) == kept != whole.csv().splitlines()
+    out, err = run_more(archived, "--only", "seed 1")
+    assert "trained again" not in out + err
     assert old_rows(archived) == whole.csv().splitlines()
 
 

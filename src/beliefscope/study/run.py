@@ -34,6 +34,7 @@ from beliefscope.study.schedule import (
     differs_from_earlier,
     is_asked,
     pieces_to_do,
+    set_aside_results,
     set_aside_trainings,
 )
 from beliefscope.study.spec import Study
@@ -325,6 +326,7 @@ class _Run:
             return []
         is_done = self._stored.is_done(piece)
         if is_done and differs_from_earlier(self._stored, piece.run):
+            set_aside_results(self._stored, piece.run)
             self._differing.append(piece.label)
         return self._schedule.training_ended(piece.run, failed=not is_done)
 

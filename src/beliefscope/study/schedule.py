@@ -58,9 +58,17 @@ def describe_differing(labels: Sequence[str]) -> str:
     """One line for the user, about runs whose second training gave other networks than the first."""
     which = labels[0] if len(labels) == 1 else f"{len(labels)} runs, such as {labels[0]}"
     return (
-        f"trained again with another result: {which}; the networks are not those of the earlier training, so the "
-        "folder mixes results of both (to avoid this, run the study in a new folder)"
+        f"trained again with another result: {which}; what was measured of the earlier networks is set aside in "
+        "quarantine/, and the next `beliefscope run` measures it again"
     )
+
+
+def set_aside_results(stored: StudyFolder, run: str) -> None:
+    """Of a run whose networks are not those that were measured: numbers of two trainings are never mixed."""
+    for piece in stored.pieces:
+        if piece.run == run and piece.kind != "train" and stored.is_done(piece):
+            with contextlib.suppress(Busy), lock(stored.files.lock(piece.name)):
+                stored.set_aside(piece)
 
 
 def differs_from_earlier(stored: StudyFolder, run: str) -> bool:
