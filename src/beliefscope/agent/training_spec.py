@@ -17,8 +17,9 @@ import numpy as np
 
 from beliefscope.agent.cells import GRU, Cell
 from beliefscope.errors import is_real, is_whole, nearest, require
+from beliefscope.paper import Variant, check_variant
 from beliefscope.pomdp import POMDP
-from beliefscope.pomdp.arguments import Variant, check_pomdp_type, check_variant
+from beliefscope.pomdp.interface import check_pomdp_type
 
 SCHEMA = 1
 # How other libraries call settings of DRQN.

@@ -6,8 +6,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from beliefscope.belief.interface import Filter, Health
 from beliefscope.errors import require
-from beliefscope.pomdp.arguments import check_action, check_observation, check_pomdp_type
-from beliefscope.pomdp.interface import POMDP, Finite
+from beliefscope.pomdp.interface import POMDP, Finite, check_action, check_observation, check_pomdp_type
 
 
 class ExactBelief(eqx.Module):

@@ -7,7 +7,7 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from beliefscope.belief.interface import Filter, Health
 from beliefscope.errors import require
-from beliefscope.pomdp.arguments import check_action
+from beliefscope.pomdp.interface import check_action
 from beliefscope.pomdp.linear_gaussian import LinearGaussian
 
 

@@ -12,7 +12,7 @@ from beliefscope.belief.particle import ParticleFilter
 from beliefscope.belief.product import ProductFilter
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
-from beliefscope.pomdp.arguments import Variant, check_variant
+from beliefscope.paper import Variant, check_variant
 from beliefscope.pomdp.interface import POMDP, Finite
 from beliefscope.pomdp.irrelevant import Irrelevant
 from beliefscope.pomdp.rollout import Trajectory
