@@ -78,7 +78,7 @@ class ReportCommand:
     """The folder for the report; by default the study's own. Needed for several studies."""
 
     def run(self) -> int:
-        from beliefscope.report.write import write_results
+        from beliefscope.report import write_results
         from beliefscope.results import read_results
 
         _check_given(self.folders)
