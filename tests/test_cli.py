@@ -10,8 +10,7 @@ import pytest
 
 import beliefscope
 from beliefscope import DRQN, RunFolder, TMaze, TrainingSpec
-from beliefscope.cli import main
-from beliefscope.cli.output import understood
+from beliefscope.cli import main, understood
 from beliefscope.progress import LogLines
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from beliefscope.cli.output import plain
+from beliefscope.cli import plain
 from beliefscope.errors import require
 from beliefscope.paper import CELLS
 from beliefscope.store.files import Damaged, write_atomic
