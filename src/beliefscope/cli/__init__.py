@@ -27,8 +27,8 @@ class _Command(NamedTuple):
 
 
 COMMANDS = {
-    "run": _Command("work", "RunCommand", "Run a study: train its agents, measure their memories against the belief."),
-    "show": _Command("work", "ShowCommand", "Show what a study consists of and what it costs, without running it."),
+    "run": _Command("train", "RunCommand", "Run a study: train its agents, measure their memories against the belief."),
+    "show": _Command("train", "ShowCommand", "Show what a study consists of and what it costs, without running it."),
     "list": _Command("look", "ListCommand", "List the studies of the paper, and what your own can be made of."),
     "status": _Command("look", "StatusCommand", "Say where a study stands: what is done, running, failed or missing."),
     "report": _Command("look", "ReportCommand", "Write the report of studies: a page that needs no network, figures."),

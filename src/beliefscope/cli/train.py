@@ -1,4 +1,4 @@
-"""`beliefscope train` and `beliefscope measure`."""
+"""`beliefscope train`, `measure`, `run` and `show`: what trains agents and measures them, one by one or as a study."""
 
 import dataclasses
 import shlex
@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import jax
 import tyro
 
 from beliefscope.agent import DRQN, TrainingSpec, train
 from beliefscope.agent.run_folder import CELLS, RunFolder, check_companions, read_spec
+from beliefscope.cli.look import describe_state
 from beliefscope.errors import require
 from beliefscope.information import Ratio
 from beliefscope.measurement import measure
@@ -17,6 +19,8 @@ from beliefscope.pomdp import POMDP, Irrelevant, MountainHike, label_of
 from beliefscope.store import MeasurementSpec, RunFiles, StudyFiles, StudyFolder, is_file
 from beliefscope.store.growing_study import check_room
 from beliefscope.store.pieces import asked_estimator, run_label
+from beliefscope.study import Study, read_study, run_study
+from beliefscope.study.cost import cost, duration, show
 from beliefscope.study.definition_tables import build_from_file, build_t_maze
 from beliefscope.warning_signs import stored_warnings
 
@@ -266,3 +270,77 @@ def _share(found: dict[str, Any]) -> str:
     atoms = f", at least {found['atoms']['bits']:.2f} bits of I(h; b)" if found["atoms"] else ""
     warnings = "".join(f" (warning: {warning})" for warning in found["own"]["warnings"])
     return f"sufficiency {ratio(found['own'])}, on the last policy's histories {ratio(found['last'])}{atoms}{warnings}"
+
+
+StudyName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _StudyOptions:
+    """Which study."""
+
+    study: StudyName
+    """A study of the paper, such as paper/tmaze-50 (`beliefscope list` shows all), or a .toml file of your own."""
+    scale: Literal["quick", "small", "full"] = "quick"
+    """How much of it: minutes, hours, or as in the paper."""
+    variant: Literal["text", "code"] = "text"
+    """The paper as printed, or as its authors' code has it."""
+
+    def read(self) -> Study:
+        return read_study(self.study, scale=self.scale, variant=self.variant)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunCommand(_StudyOptions):
+    """Run a study: train its agents, measure their memories against the belief, store traces.
+
+    Every core gets a worker; a GPU gets up to ten, which share it by NVIDIA's MPS where that can be started.
+    Stop it whenever you like: the same command goes on with what is missing.
+    A first look, of minutes: beliefscope run paper/tmaze-50
+    """
+
+    out: Path | None = None
+    """The folder for the results; runs/<study>-<scale>-<variant> by default."""
+    workers: int | None = None
+    """How many processes work at once; by default one on each core, or as many as a GPU has room for, ten at most."""
+    backend: Literal["local", "ray"] = "local"
+    """Where: on this machine, or on a Ray cluster (docs/cluster.md)."""
+    address: str | None = None
+    """The Ray cluster's, such as 10.0.0.1:6379."""
+    only: tuple[str, ...] = ()
+    """Only pieces whose titles contain one of these texts, such as GRU, "seed 0" or train."""
+    yes: bool = False
+    """Start at full scale without asking for confirmation."""
+
+    def run(self) -> int:
+        jax.config.update("jax_platforms", "cpu")  # in this process: a GPU's memory is for the workers
+        study = self.read()
+        folder = self.out or Path("runs", f"{study.name.replace('/', '-')}-{self.scale}-{self.variant}")
+        require(
+            folder.is_dir() or not folder.exists(),
+            rule="--out is a folder, or nothing yet",
+            received=str(folder),
+            advice="choose another place for the results",
+        )
+        if self.scale == "full" and not self.yes:
+            print(show(study))
+            print("\nTo start it, add --yes.")
+            return 0
+        print(f"{study.name}, {self.scale}, {self.variant}: about {duration(cost(study.runs).seconds)} on one core")
+        print(f"results: {folder}", flush=True)
+        stored = run_study(
+            study, folder, workers=self.workers, only=self.only, backend=self.backend, address=self.address
+        )
+        left = {"running", "missing"} & set(stored.states().values()) if not self.only else set()
+        status = describe_state(stored) or (1 if left else 0)
+        print(f"to look at it: {shlex.join(['beliefscope', 'report', str(folder)])}")
+        return status
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ShowCommand(_StudyOptions):
+    """Show what a study consists of and what it costs, without running it."""
+
+    def run(self) -> int:
+        print(show(self.read()))
+        return 0
