@@ -10,8 +10,18 @@ import pytest
 from agent.naive_drqn import NaiveDRQN, Transition
 
 from beliefscope.agent import DRQN, GRU
-from beliefscope.agent.drqn import Plan, cpu_plan, episode_keys, gpu_plan, gradient_step, init_agent, train_episode
-from beliefscope.agent.replay import Episode, sample, store
+from beliefscope.agent.drqn import (
+    Episode,
+    Plan,
+    cpu_plan,
+    episode_keys,
+    gpu_plan,
+    gradient_step,
+    init_agent,
+    sample,
+    store,
+    train_episode,
+)
 from beliefscope.pomdp import TMaze
 
 MAZE = TMaze(3)

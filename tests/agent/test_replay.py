@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 
 from beliefscope.agent import GRU, LSTM, QNetwork
-from beliefscope.agent.replay import Episode, empty_replay, refresh_values, sample, store
+from beliefscope.agent.drqn import Episode, empty_replay, refresh_values, sample, store
 
 CAPACITY, HORIZON, ACTIONS, SEEN = 20, 7, 2, 3
 INPUTS = ACTIONS + SEEN
