@@ -5,7 +5,7 @@ from report.made_up import made_arrays
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from beliefscope.report.audit_page import audit_page
+from beliefscope.report.page import audit_page
 
 ATTACK = "<script>alert(1)</script>"
 POMDP = {"class": "TMaze", "length": 5, "stochasticity": 0.0, "horizon": 15, "discount": 0.98}
