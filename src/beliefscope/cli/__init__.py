@@ -29,12 +29,12 @@ class _Command(NamedTuple):
 COMMANDS = {
     "run": _Command("train", "RunCommand", "Run a study: train its agents, measure their memories against the belief."),
     "show": _Command("train", "ShowCommand", "Show what a study consists of and what it costs, without running it."),
-    "list": _Command("look", "ListCommand", "List the studies of the paper, and what your own can be made of."),
-    "status": _Command("look", "StatusCommand", "Say where a study stands: what is done, running, failed or missing."),
-    "report": _Command("look", "ReportCommand", "Write the report of studies: a page that needs no network, figures."),
-    "claims": _Command("look", "ClaimsCommand", "Print the paper's claims with the numbers of studies and verdicts."),
-    "export": _Command("look", "ExportCommand", "Write the table of studies, a row for each measured checkpoint."),
-    "archive": _Command("look", "ArchiveCommand", "Drop the networks of finished runs, and keep all results."),
+    "list": _Command("look", "ListCommand", "List the shipped studies, and the parts for studies of your own."),
+    "status": _Command("look", "StatusCommand", "Show the state of a study: what is done, running, failed or missing."),
+    "report": _Command("look", "ReportCommand", "Write the report of studies: figures and a page for the browser."),
+    "claims": _Command("look", "ClaimsCommand", "Print the paper's claims with numbers of studies and verdicts."),
+    "export": _Command("look", "ExportCommand", "Write the table of studies, with a row for each measured checkpoint."),
+    "archive": _Command("look", "ArchiveCommand", "Delete the networks of finished runs, and keep all results."),
     "train": _Command("train", "TrainCommand", "Train recurrent Q-networks to act in a POMDP, and store them."),
     "measure": _Command("train", "MeasureCommand", "Measure how much of the belief a trained run's memory holds."),
     "audit": _Command(
@@ -72,7 +72,7 @@ def _status(given: list[str]) -> int:
         return 2
     except KeyboardInterrupt:
         again = shlex.join(["beliefscope", *given])
-        print(f"\nInterrupted. What is finished is saved; to go on, run again:\n  {again}", file=sys.stderr)
+        print(f"\nInterrupted. What is finished is saved. To continue, run again:\n  {again}", file=sys.stderr)
         return 130
 
 
