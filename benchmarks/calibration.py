@@ -19,6 +19,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from known_information.cases import EstimatorCase, estimator_cases, tail_cases
 
 from beliefscope.information import (
     KSG,
@@ -34,7 +35,6 @@ from beliefscope.information import (
     known_cases,
 )
 from beliefscope.information.best_bound import AT_LEAST, TOO_FEW, BestBound
-from beliefscope.information.estimator_cases import EstimatorCase, estimator_cases, tail_cases
 from beliefscope.store import write_atomic
 
 N = 10_000

@@ -46,8 +46,7 @@ def ours(cell: str, *, agents: int, length: int, horizon: int = 150) -> Callable
 
     import beliefscope.agent.cells as cells
     from beliefscope.agent import DRQN
-    from beliefscope.agent.drqn import cpu_plan, gpu_plan, gradient_step, init_agent
-    from beliefscope.agent.replay import refresh_values
+    from beliefscope.agent.drqn import cpu_plan, gpu_plan, gradient_step, init_agent, refresh_values
     from beliefscope.fast_keys import fast_key
     from beliefscope.pomdp import TMaze
 

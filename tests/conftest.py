@@ -13,7 +13,7 @@ import jax
 import pytest
 from jaxtyping import install_import_hook
 
-install_import_hook("beliefscope", "beartype.beartype")
+install_import_hook(["beliefscope", "benchmarks.known_information"], "beartype.beartype")
 
 # Compiling is most of the time of the tests: what one process compiles, the others find, and so does the next call.
 # Programs are found by all that goes into them, so that a change in the package or in JAX compiles anew.

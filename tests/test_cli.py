@@ -10,8 +10,7 @@ import pytest
 
 import beliefscope
 from beliefscope import DRQN, RunFolder, TMaze, TrainingSpec
-from beliefscope.cli import main
-from beliefscope.cli.output import understood
+from beliefscope.cli import main, understood
 from beliefscope.progress import LogLines
 
 
@@ -77,7 +76,7 @@ def test_a_run_without_networks_or_under_another_name_gets_one_sentence(tmp_path
 def test_a_file_in_the_place_of_the_folder_gets_one_sentence(tmp_path, capsys):
     (tmp_path / "taken").write_text("")
     assert main(["train", "t-maze", "--out", str(tmp_path / "taken")]) == 2
-    assert "--out is a folder, or nothing yet, but got" in capsys.readouterr().err
+    assert "--out is a folder, or a path that does not exist yet, but got" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["{", "[]"])

@@ -27,3 +27,13 @@ def nearest(word: object, choices: Iterable[str], *, otherwise: str) -> str:
     lower = {choice.lower(): choice for choice in choices}
     found = difflib.get_close_matches(str(word).lower(), lower, n=1)
     return f"perhaps {lower[found[0]]!r} is meant" if found else otherwise
+
+
+def check_std(name: str, std: float) -> None:
+    """Refuse a standard deviation that is not a positive number."""
+    require(
+        is_real(std) and 0 < std < float("inf"),
+        rule=f"{name} is a standard deviation above 0",
+        received=std,
+        advice="pass a positive number",
+    )

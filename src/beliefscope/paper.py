@@ -1,14 +1,19 @@
 """What the paper prints and defines, without JAX: correlations (tables 4 and 5), hyperparameters, the mountain.
 
+It has two variants: the text as printed, and the code that its authors published.
+
 The mountain of the Mountain Hike, its altitude and moves, is for the POMDP and for drawings of it; `xp` is NumPy or
 JAX's NumPy, whose functions it uses.
 """
 
 from math import log, pi
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from beliefscope.errors import require
+
+Variant = Literal["text", "code"]  # the paper as printed, or as the authors' public code has it
 AGGREGATED = "all cells"
 MAZE, LONG, STOCHASTIC = "T-Maze, L = 50", "T-Maze, L = 100", "Stochastic T-Maze, L = 50, λ = 0.3"
 HIKE, VARYING = "Mountain Hike", "Varying Mountain Hike"
@@ -86,3 +91,13 @@ def turned_move(orientation: Any, action: Any, xp: Any = np) -> tuple[Any, Any]:
     sine = xp.where(orientation == 1, 1.0, xp.where(orientation == 3, -1.0, 0.0))
     right, forward = xp.asarray(MOVES)[action]
     return cosine * right - sine * forward, sine * right + cosine * forward
+
+
+def check_variant(variant: str) -> None:
+    """Refuse anything but the two variants."""
+    require(
+        variant in get_args(Variant),
+        rule="a variant of the paper is 'text' or 'code'",
+        received=variant,
+        advice="choose 'text' for the paper as printed",
+    )

@@ -16,7 +16,7 @@ from beliefscope.information.atoms import Classes, ClassSettings, GaussianClasse
 from beliefscope.information.best_bound import AT_LEAST, TOO_FEW
 from beliefscope.information.candidates import Gaussian as GaussianCritic
 from beliefscope.information.candidates import Moments, Regression, Student, moments_of_each
-from beliefscope.information.estimator_cases import estimator_cases
+from benchmarks.known_information.cases import estimator_cases
 
 KEY = jax.random.key(0)
 ROWS = 2000

@@ -1,4 +1,7 @@
-"""The page as a document: names stay names, nothing is loaded, what is missing is said, and it stays small."""
+"""The page as a document: names stay names, nothing is loaded, what is missing is said, and it stays small.
+
+At the end the page of an audit, as text and in a real browser with the network off.
+"""
 
 import csv
 import dataclasses
@@ -11,10 +14,12 @@ from importlib.resources import files
 import numpy as np
 import pytest
 from report.made_up import HIKE, MAZE, diverge, fail, finish, made_arrays, made_traces, made_up, stored_study, train
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
 from beliefscope.paper import ENVIRONMENTS
 from beliefscope.report import write_report
-from beliefscope.report.page import page, what_is_missing
+from beliefscope.report.page import audit_page, page, what_is_missing
 from beliefscope.report.viewer import StoredTrace
 from beliefscope.results import read_results
 from beliefscope.results.curves import Calibrated
@@ -243,3 +248,45 @@ def test_the_plotting_script_is_the_published_one():
     digest = hashlib.sha256(script.read_bytes()).hexdigest()
     assert digest == "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
     assert "MIT License" in (files("beliefscope.report") / "assets" / "plotly-LICENSE.txt").read_text()
+
+
+ATTACK = "<script>alert(1)</script>"
+POMDP = {"class": "TMaze", "length": 5, "stochasticity": 0.0, "horizon": 15, "discount": 0.98}
+
+
+def made_audit_page():
+    """An agent without values and its twin; an unfinished curve."""
+    arrays = made_arrays(np.random.default_rng(0), POMDP, steps=12, memory=8)
+    traces = {name: {**arrays, "values": np.full_like(arrays["values"], np.nan)} for name in (ATTACK, "untrained twin")}
+    record = {
+        "title": f"{ATTACK} in a maze",
+        "num_samples": 1000,
+        "environment": f"maze {ATTACK}",
+        "rows": [("sufficiency, given the time", f"98% [97, 99] {ATTACK}")],
+        "warnings": [ATTACK],
+        "by_step": [(0, (1.0, 0.9, 1.0), 1.0, 400), (1, None, 0.0, 400), (2, (0.5, 0.4, 0.6), 1.0, 400)],
+        "checkpoints": [(0.0, -1.0, None, (0.1, 0.0, 0.2)), (10.0, 3.0, (0.9, 0.8, 1.0), (0.9, 0.8, 1.0))],
+        "calibration": [(1.0, 0.9), (2.0, 1.8)],
+    }
+    return audit_page(record, pomdp=POMDP, traces=traces)
+
+
+def test_names_in_an_audit_are_text_and_nothing_is_loaded():
+    text = made_audit_page()
+    assert "<script>alert" not in text
+    assert "default-src 'none'" in text
+    assert text.count("98% [97, 99]") == 1
+
+
+def test_the_viewer_opens_and_leaves_out_values_that_are_not_known(driver, tmp_path):
+    (tmp_path / "report.html").write_text(made_audit_page(), encoding="utf-8")
+    driver.get((tmp_path / "report.html").as_uri())
+    WebDriverWait(driver, 60).until(lambda found: found.find_element(By.CSS_SELECTOR, ".viewer-says").text != "")
+    assert not driver.find_element(By.CSS_SELECTOR, ".viewer-values").is_displayed()
+    assert driver.find_element(By.CSS_SELECTOR, ".viewer-memory").is_displayed()
+    choices = [option.text for option in driver.find_elements(By.CSS_SELECTOR, ".viewer option")]
+    assert {ATTACK, "untrained twin", "as audited"} <= set(choices)
+    chart = driver.find_element(By.ID, "by-step")
+    driver.execute_script("arguments[0].scrollIntoView()", chart)
+    WebDriverWait(driver, 60).until(lambda found: chart.get_attribute("data-drawn") == "true")
+    assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []

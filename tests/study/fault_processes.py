@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from study.processes import end, users
 
 import beliefscope.study.run as run_module
-from beliefscope.cli import main, work
+from beliefscope.cli import main, train
 from beliefscope.store import StudyFolder, files, manifest
 from beliefscope.store.study_folder import count_states
 from beliefscope.study.devices import keep_compiled_programs
@@ -114,7 +114,9 @@ def _serve(connection: Connection) -> None:
     local._end_with(os.getppid())
     keep_compiled_programs()
     run_module.choose_backend = lambda *given, **options: Inline()
-    work.read_study = functools.cache(work.read_study)  # programs are kept for the very objects that they were made for
+    train.read_study = functools.cache(
+        train.read_study
+    )  # programs are kept for the very objects that they were made for
     with contextlib.suppress(EOFError, ConnectionError):
         while True:
             arguments, folder, fault = connection.recv()

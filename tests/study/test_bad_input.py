@@ -10,7 +10,7 @@ CASES = {
     "read_study('paper/tmaze-50', scale=None)": "the scale is 'quick', 'small' or 'full', but got None",
     "read_study('paper/tmaze-50', variant=3)": "the variant is 'text' or 'code', but got 3",
     "read_study(None)": "a study is one of the shipped ones or a file that ends in .toml, but got 'None'",
-    "run_study('my.toml', 'out')": "what is run is a Study, but got 'my.toml'; read it first: run_study(read_study(",
+    "run_study('my.toml', 'out')": "run_study takes a Study, but got 'my.toml'; read it first: run_study(read_study(",
     "RunSpec(training=None, environment='here')": "the training of a run is a beliefscope.TrainingSpec, but got None",
     "RunSpec(training=TMaze(2), environment='here')": "the training of a run is a beliefscope.TrainingSpec, but got",
     "RunSpec(training=training, environment='here', measurements=MeasurementSpec())": "are a tuple of beliefscope.Mea",

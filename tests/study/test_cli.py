@@ -15,7 +15,7 @@ from beliefscope.cli import main
         ("export nowhere", "the folder of a study holds a study.json, but got 'nowhere'"),
         ("run paper/tmaze-50 --only nope", "--only names parts of titles such as"),
         ("run paper/tmaze-50 --workers 0", "the number of workers is a whole number of at least 1, but got 0"),
-        ("run paper/tmaze-50 --backend ray", "the backend 'ray' is told the address of its cluster, but got None"),
+        ("run paper/tmaze-50 --backend ray", "the backend 'ray' needs the address of a cluster, but got None"),
         ("run paper/tmaze-50 --address here:1", "an address is that of a Ray cluster, but got 'here:1'"),
     ],
 )

@@ -360,7 +360,7 @@ def test_the_longest_name_fits_into_the_name_of_a_folder(tmp_path):
     ("name", "sentence"),
     [
         ("paper/tmaze50", "perhaps 'paper/tmaze-50' is meant: `beliefscope list` shows all."),
-        ("zebra", "name one that is there: `beliefscope list` shows all."),
+        ("zebra", "choose a shipped one: `beliefscope list` shows all."),
         ("nowhere/mine.toml", "a study whose name ends in .toml is a file, but got 'nowhere/mine.toml'"),
     ],
 )

@@ -26,7 +26,7 @@ LOOK = """
 import io, json, resource, signal, sys, contextlib
 from pathlib import Path
 from beliefscope.cli import main
-import beliefscope.claims, beliefscope.report.write, beliefscope.report.figures
+import beliefscope.claims, beliefscope.report, beliefscope.report.figures
 _, most = resource.getrlimit(resource.RLIMIT_AS)
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 10**9, most))

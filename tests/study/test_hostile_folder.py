@@ -279,7 +279,7 @@ def test_a_name_of_more_than_200_characters_is_refused_when_it_is_read(study, wh
 
 def test_export_makes_no_folder_for_its_table(study, tmp_path, capsys):
     assert main(["export", str(study.path), "--out", str(tmp_path / "new" / "table.csv")]) == 2
-    assert "--out is a file in a folder that is there" in capsys.readouterr().err
+    assert "--out is a file in a folder that exists" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 

@@ -137,7 +137,7 @@ def test_a_table_is_written_to_where_a_link_leads(there, whole, tmp_path):
 def test_a_table_is_not_put_in_the_place_of_a_folder_or_a_device(whole, tmp_path, capsys):
     for place in (tmp_path, Path("/dev/null")):
         assert main(["export", str(whole.path), "--out", str(place)]) == 2
-        assert "--out is a file, or nothing yet, but got" in capsys.readouterr().err
+        assert "--out is a file, or a path that does not exist yet, but got" in capsys.readouterr().err
     assert not Path("/dev/null").is_file()
 
 

@@ -17,8 +17,9 @@ import numpy as np
 
 from beliefscope.agent.cells import GRU, Cell
 from beliefscope.errors import is_real, is_whole, nearest, require
+from beliefscope.paper import Variant, check_variant
 from beliefscope.pomdp import POMDP
-from beliefscope.pomdp.arguments import Variant, check_pomdp_type, check_variant
+from beliefscope.pomdp.interface import check_pomdp_type
 
 SCHEMA = 1
 # How other libraries call settings of DRQN.
@@ -40,7 +41,7 @@ class DRQN:
     """The hyperparameters of DRQN, by default those of appendix E, and when to evaluate and to store."""
 
     cell: type[Cell] = GRU
-    num_layers: int = 2  # S, how many recurrent layers
+    num_layers: int = 2  # S, the number of recurrent layers
     hidden_size: int = 32  # the size of each layer's hidden state
     num_episodes: int = 5000  # E, the episodes to train for, a multiple of evaluation_period
     buffer_capacity: int = 8192  # N, the transitions that the replay buffer holds
@@ -49,7 +50,7 @@ class DRQN:
     exploration_rate: float = 0.2  # ε, how often an action is drawn from the exploration policy
     batch_size: int = 32  # B, the transitions of a gradient step
     learning_rate: float = 1e-3  # α, of Adam
-    variant: Variant = "text"  # the loss is a sum of squares as the paper prints, or a mean as the authors' code has it
+    variant: Variant = "text"  # the loss: a sum of squares as in the paper's text, or a mean as in the authors' code
     evaluation_period: int = 10  # the episodes from one evaluation to the next
     evaluation_episodes: int = 50  # the greedy rollouts of an evaluation
     checkpoint_period: int = 100  # the episodes from one stored network to the next, a multiple of evaluation_period

@@ -43,7 +43,7 @@ from beliefscope.information.best_bound import LEAST_PAIRS as LEAST_FOR_BITS
 from beliefscope.information.sufficiency import LEAST_PAIRS
 from beliefscope.measurement.logged import check_filter
 from beliefscope.pomdp import POMDP, RandomPolicy, label_of, maximal_return, rollout
-from beliefscope.pomdp.arguments import check_pomdp_type
+from beliefscope.pomdp.interface import check_pomdp_type
 
 NUM_SAMPLES = 4000
 _STEPS = 10  # of random episodes, that tell whether an agent reads its actions

@@ -135,7 +135,7 @@ class Audit(Measured):
 
     def report(self, folder: str | Path) -> Path:
         """`save`, and beside it `report.html`: a page that needs no network, with the belief viewer."""
-        from beliefscope.report.audit_page import audit_page
+        from beliefscope.report.page import audit_page
 
         self.save(folder)
         page = Path(folder) / _PAGE

@@ -1,10 +1,8 @@
 """Belief filters: p(state | history), exact, Gaussian or as particles."""
 
-from beliefscope.belief.exact import ExactBelief, ExactFilter
+from beliefscope.belief.exact import ByPart, ExactBelief, ExactFilter, GaussianBelief, KalmanFilter, ProductFilter
 from beliefscope.belief.interface import Filter, Health
-from beliefscope.belief.kalman import GaussianBelief, KalmanFilter
 from beliefscope.belief.particle import ParticleBelief, ParticleFilter, Resampling, multinomial, systematic
-from beliefscope.belief.product import ByPart, ProductFilter
 from beliefscope.belief.run_filter import filter_of_paper, run_filter
 
 __all__ = [

@@ -16,8 +16,8 @@ from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray, PyTree
 from beliefscope.belief.interface import Filter, Health
 from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import fast_key
-from beliefscope.pomdp.arguments import Variant, check_action, check_observation, check_pomdp_type, check_variant
-from beliefscope.pomdp.interface import POMDP, ObservationDensity
+from beliefscope.paper import Variant, check_variant
+from beliefscope.pomdp.interface import POMDP, ObservationDensity, check_action, check_observation, check_pomdp_type
 
 Resampling = Literal["multinomial", "systematic"]
 

@@ -5,14 +5,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
 
-from beliefscope.belief.exact import ExactFilter
+from beliefscope.belief.exact import ExactFilter, KalmanFilter, ProductFilter
 from beliefscope.belief.interface import Belief, Filter
-from beliefscope.belief.kalman import KalmanFilter
 from beliefscope.belief.particle import ParticleFilter
-from beliefscope.belief.product import ProductFilter
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
-from beliefscope.pomdp.arguments import Variant, check_variant
+from beliefscope.paper import Variant, check_variant
 from beliefscope.pomdp.interface import POMDP, Finite
 from beliefscope.pomdp.irrelevant import Irrelevant
 from beliefscope.pomdp.rollout import Trajectory

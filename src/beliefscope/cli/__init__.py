@@ -2,6 +2,9 @@
 
 A wrong value gets one sentence on standard error and exit status 2, an interruption says how to go on (130). A command
 imports what it needs when it runs: JAX takes seconds, and looking at results needs none.
+
+The reader of an output may leave, as in `beliefscope list | head -1`. Nothing that is printed controls the terminal.
+`--cell gru` and `--seeds 0,1,2` are understood.
 """
 
 import contextlib
@@ -15,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from beliefscope import __version__
-from beliefscope.cli.output import plain, readers_may_leave, understood
 
 
 class _Command(NamedTuple):
@@ -25,14 +27,14 @@ class _Command(NamedTuple):
 
 
 COMMANDS = {
-    "run": _Command("work", "RunCommand", "Run a study: train its agents, measure their memories against the belief."),
-    "show": _Command("work", "ShowCommand", "Show what a study consists of and what it costs, without running it."),
-    "list": _Command("look", "ListCommand", "List the studies of the paper, and what your own can be made of."),
-    "status": _Command("look", "StatusCommand", "Say where a study stands: what is done, running, failed or missing."),
-    "report": _Command("look", "ReportCommand", "Write the report of studies: a page that needs no network, figures."),
-    "claims": _Command("look", "ClaimsCommand", "Print the paper's claims with the numbers of studies and verdicts."),
-    "export": _Command("look", "ExportCommand", "Write the table of studies, a row for each measured checkpoint."),
-    "archive": _Command("look", "ArchiveCommand", "Drop the networks of finished runs, and keep all results."),
+    "run": _Command("train", "RunCommand", "Run a study: train its agents, measure their memories against the belief."),
+    "show": _Command("train", "ShowCommand", "Show what a study consists of and what it costs, without running it."),
+    "list": _Command("look", "ListCommand", "List the shipped studies, and the parts for studies of your own."),
+    "status": _Command("look", "StatusCommand", "Show the state of a study: what is done, running, failed or missing."),
+    "report": _Command("look", "ReportCommand", "Write the report of studies: figures and a page for the browser."),
+    "claims": _Command("look", "ClaimsCommand", "Print the paper's claims with numbers of studies and verdicts."),
+    "export": _Command("look", "ExportCommand", "Write the table of studies, with a row for each measured checkpoint."),
+    "archive": _Command("look", "ArchiveCommand", "Delete the networks of finished runs, and keep all results."),
     "train": _Command("train", "TrainCommand", "Train recurrent Q-networks to act in a POMDP, and store them."),
     "measure": _Command("train", "MeasureCommand", "Measure how much of the belief a trained run's memory holds."),
     "audit": _Command(
@@ -70,7 +72,7 @@ def _status(given: list[str]) -> int:
         return 2
     except KeyboardInterrupt:
         again = shlex.join(["beliefscope", *given])
-        print(f"\nInterrupted. What is finished is saved; to go on, run again:\n  {again}", file=sys.stderr)
+        print(f"\nInterrupted. What is finished is saved. To continue, run again:\n  {again}", file=sys.stderr)
         return 130
 
 
@@ -115,3 +117,71 @@ def _one_sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error)
+
+
+class _Stream:
+    """A stream that takes what nobody reads any more."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with self._unread():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._unread():
+            self._stream.flush()
+
+    @contextlib.contextmanager
+    def _unread(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())  # for what is still buffered
+            if not isinstance(error, BrokenPipeError):  # a full disk, say
+                raise
+
+
+@contextlib.contextmanager
+def readers_may_leave() -> Iterator[None]:
+    """Meanwhile a closed pipe behind standard output or standard error is no error."""
+    before = sys.stdout, sys.stderr
+    # None is a stream that was closed from the start.
+    sys.stdout, sys.stderr = (None if stream is None else _Stream(stream) for stream in before)  # pyright: ignore
+    try:
+        yield
+    finally:
+        print(end="", flush=True)
+        sys.stdout, sys.stderr = before
+
+
+def plain(text: str) -> str:
+    """Without what a terminal would obey: names of files and in files may hold anything."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "�" for letter in text)
+
+
+_CAPITALS = ("--cell",)  # options whose values are names in capitals
+_LISTS = ("--seeds", "--episodes")  # options whose values may be apart by commas
+
+
+def understood(given: Sequence[str]) -> list[str]:
+    """The words of a command in the form that its options have."""
+    words, option = [], ""
+    for word in given:
+        if word.startswith("--"):
+            option, equals, value = word.partition("=")
+            words += [option, *_values(option, value)] if equals and option in (*_CAPITALS, *_LISTS) else [word]
+        else:
+            words += _values(option, word)
+    return words
+
+
+def _values(option: str, word: str) -> list[str]:
+    if option in _CAPITALS:
+        return [word.upper()]
+    return [part.strip() for part in word.split(",") if part.strip()] if option in _LISTS else [word]

@@ -30,24 +30,24 @@ class AuditCommand:
     pomdp: str
     """t-maze, mountain-hike, a classic (tiger, cheese-maze, crying-baby), or the path of a .pomdp file."""
     out: Path
-    """The folder for the page and the numbers; made if it is not there."""
+    """The folder for the page and the numbers. It is created if it does not exist."""
     length: int = 50
-    """L, of a T-Maze."""
+    """L, the length of a T-Maze."""
     stochasticity: float = 0.0
-    """λ, of a T-Maze."""
+    """λ, how often a move of a T-Maze goes astray."""
     varying: bool = False
     """Of a Mountain Hike: start with an unknown orientation."""
     irrelevant: int = 0
     """d, irrelevant variables beside a T-Maze or a Mountain Hike."""
     horizon: int | None = None
-    """H, of a classic or a .pomdp file."""
+    """H, the horizon of a classic or of a .pomdp file."""
     bits: bool = True
-    """Also count the bits, I(h; b): a minute or two."""
+    """Also estimate the bits, I(h; b), which takes a minute or two."""
 
     def run(self) -> int:
         require(
             self.out.is_dir() or not self.out.exists(),
-            rule="--out is a folder, or nothing yet",
+            rule="--out is a folder, or a path that does not exist yet",
             received=str(self.out),
             advice="choose another place for the audit",
         )
@@ -91,7 +91,7 @@ class BitsCommand:
     x: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="X.npy")]
     """The first array."""
     y: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="Y.npy")]
-    """The second."""
+    """The second array."""
 
     def run(self) -> int:
         print(mutual_information(_array(self.x), _array(self.y)))

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from beliefscope.cli.output import plain
+from beliefscope.cli import plain
 from beliefscope.errors import require
 from beliefscope.paper import CELLS
 from beliefscope.store.files import Damaged, write_atomic
@@ -26,7 +26,7 @@ _SHOWN = 10  # failures
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ListCommand:
-    """List the studies of the paper, and what studies of your own can be made of."""
+    """List the shipped studies, and the POMDPs, cells and estimators for studies of your own."""
 
     def run(self) -> int:
         print("studies (beliefscope show STUDY):")
@@ -45,12 +45,12 @@ class ListCommand:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StatusCommand:
-    """Say where a study stands: what is done, running, failed or missing, and why pieces failed."""
+    """Show the state of a study: what is done, running, failed or missing, and why pieces failed."""
 
     folder: Folder
     """The study's folder."""
     check: bool = False
-    """Also read every file that is done, and name those that are not as they were written."""
+    """Also read every finished file, and name the damaged ones."""
 
     def run(self) -> int:
         stored = StudyFolder(self.folder)
@@ -67,18 +67,18 @@ class StatusCommand:
 class ReportCommand:
     """Write the report of studies: report.html, a page that needs no network, and figures/ as SVG, PDF and PNG.
 
-    A study that is not finished has a report too, which says what is missing. Nothing is measured anew. Several folders
-    make one report: a run that two of them have counts once.
+    An unfinished study has a report too, which says what is missing. Nothing is measured. Several folders make one
+    report, in which a run that two of them share counts once. An example:
     beliefscope report runs/paper-tmaze-50-quick-text
     """
 
     folders: Folders
     """The folders of one or several studies."""
     out: Path | None = None
-    """The folder for the report; by default the study's own. Needed for several studies."""
+    """The folder for the report, by default the study's own. Several studies need it."""
 
     def run(self) -> int:
-        from beliefscope.report.write import write_results
+        from beliefscope.report import write_results
         from beliefscope.results import read_results
 
         _check_given(self.folders)
@@ -91,7 +91,7 @@ class ReportCommand:
         out = self.out or self.folders[0]
         require(
             self.out is None or self.out.is_dir() or not os.path.lexists(self.out),
-            rule="--out is a folder, or nothing yet",
+            rule="--out is a folder, or a path that does not exist yet",
             received=str(self.out),
             advice="choose another place for the report",
         )
@@ -105,7 +105,7 @@ class ReportCommand:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClaimsCommand:
-    """Print the paper's claims, each with its rule, the numbers of these studies, and the verdict."""
+    """Print the paper's claims, each with its rule, the numbers of these studies and the verdict."""
 
     folders: Folders
     """The folders of studies, or tables that `beliefscope export` has written (.csv)."""
@@ -131,9 +131,9 @@ class ExportCommand:
     folders: Folders
     """The folders of one or several studies, or tables that were exported before (.csv)."""
     format: Literal["csv"] = "csv"
-    """Of the table."""
+    """The format of the table."""
     out: Path | None = None
-    """The file to write; standard output by default."""
+    """The file to write, by default standard output."""
 
     def run(self) -> int:
         from beliefscope.results import as_csv, read_table
@@ -147,13 +147,13 @@ class ExportCommand:
             return 0
         require(
             self.out.is_file() or not self.out.exists(),
-            rule="--out is a file, or nothing yet",
+            rule="--out is a file, or a path that does not exist yet",
             received=str(self.out),
-            advice="name a file, such as table.csv, or leave --out out for standard output",
+            advice="name a file, such as table.csv, or omit --out for standard output",
         )
         require(
             Path(os.path.realpath(self.out)).parent.is_dir(),
-            rule="--out is a file in a folder that is there",
+            rule="--out is a file in a folder that exists",
             received=str(self.out),
             advice="make the folder first, or choose another place",
         )
@@ -164,10 +164,10 @@ class ExportCommand:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ArchiveCommand:
-    """Drop what only training needs: the networks and resume states of finished runs. All results stay.
+    """Delete what only training needs: the networks and resume states of finished runs. All results stay.
 
-    The folder is read by every command as before. If something new is asked of a run, `beliefscope run` trains it again
-    first, and says so.
+    Every command still reads the folder. If a later measurement needs a deleted network, `beliefscope run` trains that
+    run again first, and says so. An example:
     beliefscope archive runs/demo --keep-ends
     """
 

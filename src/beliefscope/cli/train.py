@@ -1,4 +1,4 @@
-"""`beliefscope train` and `beliefscope measure`."""
+"""`beliefscope train`, `measure`, `run` and `show`: what trains agents and measures them, one by one or as a study."""
 
 import dataclasses
 import shlex
@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import jax
 import tyro
 
 from beliefscope.agent import DRQN, TrainingSpec, train
 from beliefscope.agent.run_folder import CELLS, RunFolder, check_companions, read_spec
+from beliefscope.cli.look import describe_state
 from beliefscope.errors import require
 from beliefscope.information import Ratio
 from beliefscope.measurement import measure
@@ -17,6 +19,8 @@ from beliefscope.pomdp import POMDP, Irrelevant, MountainHike, label_of
 from beliefscope.store import MeasurementSpec, RunFiles, StudyFiles, StudyFolder, is_file
 from beliefscope.store.growing_study import check_room
 from beliefscope.store.pieces import asked_estimator, run_label
+from beliefscope.study import Study, read_study, run_study
+from beliefscope.study.cost import cost, duration, show
 from beliefscope.study.definition_tables import build_from_file, build_t_maze
 from beliefscope.warning_signs import stored_warnings
 
@@ -40,7 +44,7 @@ class LearnerOptions(DRQN):
 
 @dataclasses.dataclass(frozen=True)
 class TMazeOptions:
-    """The T-Maze: remember the first observation until the crossroads."""
+    """The T-Maze: remember the first observation until the junction."""
 
     length: int = 50
     """L, the corridor's length; the paper uses 50 and 100."""
@@ -95,21 +99,21 @@ Environment = (
 
 @dataclasses.dataclass(frozen=True)
 class TrainCommand:
-    """Train recurrent Q-networks to act in a POMDP (DRQN), and store what they become.
+    """Train recurrent Q-networks to act in a POMDP (DRQN), and store the networks.
 
     The defaults are the paper's: 5,000 episodes of four agents. Agents train side by side in one program. The same
-    command goes on with what was interrupted. A first look, of a minute:
+    command continues an interrupted training. An example that takes a minute:
     beliefscope train t-maze --length 5 --num-episodes 300 --out runs/first
     """
 
     environment: Environment
     learner: LearnerOptions
     out: Path
-    """The folder for the runs; made if it is not there."""
+    """The folder for the runs. It is created if it does not exist."""
     seeds: tuple[int, ...] = (0, 1, 2, 3)
-    """One agent for each: 0 1 2 3, or 0,1,2,3."""
+    """One agent is trained for each seed: 0 1 2 3, or 0,1,2,3."""
     lengthen: Path | None = None
-    """A folder with the same runs of fewer episodes, from which training goes on: the same bits as from the start."""
+    """A folder with the same runs of fewer episodes: training continues them, with the same bits as from the start."""
 
     def run(self) -> int:
         learner = self.learner.build()
@@ -122,7 +126,7 @@ class TrainCommand:
         )
         require(
             self.out.is_dir() or not self.out.exists(),
-            rule="--out is a folder, or nothing yet",
+            rule="--out is a folder, or a path that does not exist yet",
             received=str(self.out),
             advice="choose another place for the runs",
         )
@@ -175,8 +179,8 @@ class MeasureCommand:
     """Measure how much of the belief the memory of a trained run holds, checkpoint by checkpoint.
 
     The defaults are the paper's: MINE on 10,000 pairs, particle sets of 1,000. Measured checkpoints are kept in
-    DIR/runs/<id>/measure, and the same command goes on with the others. The first, middle and last also get the
-    controls. `beliefscope report DIR` shows them all.
+    DIR/runs/<id>/measure, and the same command continues with the others. The first, middle and last also get the
+    controls. `beliefscope report DIR` shows them all. An example:
     beliefscope measure runs/first
     """
 
@@ -184,9 +188,9 @@ class MeasureCommand:
     """The folder of trained runs, or that of one of them, DIR/runs/<id>."""
     measurement: MeasurementOptions
     episodes: tuple[int, ...] = ()
-    """Only the networks after so many episodes; by default all that are stored."""
+    """Measure only the networks after these numbers of episodes, by default all stored ones."""
     file: Path | None = None
-    """The .pomdp file of a run that an older version trained on one and that has none stored with it."""
+    """The .pomdp file of a run, where an older version trained the run and did not store the file with it."""
 
     def run(self) -> int:
         asked = self.measurement.build_spec()
@@ -266,3 +270,77 @@ def _share(found: dict[str, Any]) -> str:
     atoms = f", at least {found['atoms']['bits']:.2f} bits of I(h; b)" if found["atoms"] else ""
     warnings = "".join(f" (warning: {warning})" for warning in found["own"]["warnings"])
     return f"sufficiency {ratio(found['own'])}, on the last policy's histories {ratio(found['last'])}{atoms}{warnings}"
+
+
+StudyName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _StudyOptions:
+    """Which study."""
+
+    study: StudyName
+    """A study of the paper, such as paper/tmaze-50 (`beliefscope list` shows all), or a .toml file of your own."""
+    scale: Literal["quick", "small", "full"] = "quick"
+    """The size of the study: quick takes minutes, small takes hours, full is the paper's."""
+    variant: Literal["text", "code"] = "text"
+    """text: the paper as printed; code: the code of its authors."""
+
+    def read(self) -> Study:
+        return read_study(self.study, scale=self.scale, variant=self.variant)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RunCommand(_StudyOptions):
+    """Run a study: train its agents, measure their memories against the belief, store traces.
+
+    Each core gets one worker. A GPU gets up to ten, which share it by NVIDIA's MPS where that can be started.
+    You can stop the command at any time: the same command continues with what is missing.
+    An example that takes minutes: beliefscope run paper/tmaze-50
+    """
+
+    out: Path | None = None
+    """The folder for the results, by default runs/<study>-<scale>-<variant>."""
+    workers: int | None = None
+    """The number of worker processes, by default one for each core, or as many as fit on the GPU, ten at most."""
+    backend: Literal["local", "ray"] = "local"
+    """Where to compute: on this machine, or on a Ray cluster (docs/cluster.md)."""
+    address: str | None = None
+    """The address of the Ray cluster, such as 10.0.0.1:6379."""
+    only: tuple[str, ...] = ()
+    """Do only the pieces whose titles contain one of these texts, such as GRU, "seed 0" or train."""
+    yes: bool = False
+    """Start at full scale without asking for confirmation."""
+
+    def run(self) -> int:
+        jax.config.update("jax_platforms", "cpu")  # in this process: a GPU's memory is for the workers
+        study = self.read()
+        folder = self.out or Path("runs", f"{study.name.replace('/', '-')}-{self.scale}-{self.variant}")
+        require(
+            folder.is_dir() or not folder.exists(),
+            rule="--out is a folder, or a path that does not exist yet",
+            received=str(folder),
+            advice="choose another place for the results",
+        )
+        if self.scale == "full" and not self.yes:
+            print(show(study))
+            print("\nTo start it, add --yes.")
+            return 0
+        print(f"{study.name}, {self.scale}, {self.variant}: about {duration(cost(study.runs).seconds)} on one core")
+        print(f"results: {folder}", flush=True)
+        stored = run_study(
+            study, folder, workers=self.workers, only=self.only, backend=self.backend, address=self.address
+        )
+        left = {"running", "missing"} & set(stored.states().values()) if not self.only else set()
+        status = describe_state(stored) or (1 if left else 0)
+        print(f"to look at it: {shlex.join(['beliefscope', 'report', str(folder)])}")
+        return status
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ShowCommand(_StudyOptions):
+    """Show what a study consists of and what it costs, without running it."""
+
+    def run(self) -> int:
+        print(show(self.read()))
+        return 0

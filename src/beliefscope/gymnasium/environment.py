@@ -21,7 +21,7 @@ from beliefscope.belief import Filter
 from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import fast_key
 from beliefscope.pomdp import POMDP, Finite
-from beliefscope.pomdp.arguments import check_pomdp_type
+from beliefscope.pomdp.interface import check_pomdp_type
 from beliefscope.pomdp.rollout import World, start_world, step_world, world_keys
 
 

@@ -32,7 +32,7 @@ from beliefscope.interventions.swaps import (
     swapped_at_equal_belief,
 )
 from beliefscope.pomdp import POMDP
-from beliefscope.pomdp.arguments import check_pomdp_type
+from beliefscope.pomdp.interface import check_pomdp_type
 
 READABLE, MORE_THAN_CHANCE = 0.5, 0.1
 VERDICTS = ("readable and used", "readable; not used through this subspace", "not readable")

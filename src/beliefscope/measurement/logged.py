@@ -22,7 +22,7 @@ from beliefscope.fast_keys import fast_key
 from beliefscope.measurement.sample import Pairs, beliefs_at, last_inputs, network_inputs
 from beliefscope.measurement.written_observations import as_the_pomdp_gives_them, observation_form
 from beliefscope.pomdp import POMDP, Finite, Irrelevant
-from beliefscope.pomdp.arguments import check_pomdp_type
+from beliefscope.pomdp.interface import check_pomdp_type
 
 _MOST_SHOWN = 50  # observations that are tried to say what was possible
 ADVICE = (

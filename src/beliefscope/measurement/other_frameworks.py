@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import fast_key
 from beliefscope.pomdp import NO_ACTION, POMDP, discounted_return
-from beliefscope.pomdp.arguments import check_pomdp_type
+from beliefscope.pomdp.interface import check_pomdp_type
 from beliefscope.pomdp.rollout import World, rest_world, start_world, step_world, world_keys
 
 

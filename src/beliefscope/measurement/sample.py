@@ -19,8 +19,7 @@ from beliefscope.belief import Filter
 from beliefscope.errors import is_real, is_whole, require
 from beliefscope.fast_keys import fast_key
 from beliefscope.pomdp import POMDP, rollout
-from beliefscope.pomdp.arguments import check_pomdp_type
-from beliefscope.pomdp.interface import NO_ACTION
+from beliefscope.pomdp.interface import NO_ACTION, check_pomdp_type
 from beliefscope.pomdp.rollout import discounted_return
 
 RECENT = 8  # how many of the last (action, observation) pairs are kept

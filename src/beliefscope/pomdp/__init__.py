@@ -1,9 +1,8 @@
 """Partially observable Markov decision processes as pure JAX functions of one episode, one step."""
 
-from beliefscope.pomdp.arguments import Variant
-from beliefscope.pomdp.interface import NO_ACTION, NO_OBSERVATION, POMDP, Finite, ObservationDensity
+from beliefscope.paper import Variant
+from beliefscope.pomdp.interface import NO_ACTION, NO_OBSERVATION, POMDP, Finite, ObservationDensity, label_of
 from beliefscope.pomdp.irrelevant import Irrelevant, Parts
-from beliefscope.pomdp.label import label_of
 from beliefscope.pomdp.linear_gaussian import LinearGaussian
 from beliefscope.pomdp.mountain_hike import HikeState, MountainHike, altitude
 from beliefscope.pomdp.pomdp_file import (

@@ -9,15 +9,22 @@ POMDPs that are more general than the paper's, and all others may ignore them: t
 (`None` for the first observation, which no action precedes) and the observation that a reward may depend on.
 
 Filters need further methods, called capabilities: `ObservationDensity` for particles, `Finite` for exact beliefs.
+
+At the end are the checks of a POMDP's facts, actions and observations. They run in Python, before JAX traces a call.
 """
 
 import abc
+import functools
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray, PyTree, Real
+
+from beliefscope.errors import is_real, is_whole, require
 
 State = PyTree[Any]
 Observation = PyTree[Any]
@@ -101,3 +108,84 @@ class Finite(Protocol):
     def terminal_states(self) -> Bool[Array, " states"]:
         """Which states are terminal."""
         ...
+
+
+@functools.singledispatch
+def label_of(pomdp: POMDP) -> str:
+    """The name of an environment for people, such as "T-Maze, L = 50"; by default that of its class."""
+    return type(pomdp).__name__
+
+
+def checked_discount(discount: Any) -> float:
+    """γ as a float, if it lies in [0, 1]."""
+    require(
+        is_real(discount) and 0 <= discount <= 1,
+        rule="a discount γ lies in [0, 1]",
+        received=discount,
+        advice="the paper uses 0.98 and 0.99",
+    )
+    return float(discount)
+
+
+def checked_horizon(horizon: Any) -> int:
+    """H as an int, if it is a whole number of at least 1."""
+    require(
+        is_whole(horizon) and horizon >= 1,
+        rule="a horizon is a whole number of at least 1",
+        received=horizon,
+        advice="pass the number of actions after which an episode is cut",
+    )
+    return int(horizon)
+
+
+def check_pomdp_type(pomdp: Any) -> None:
+    """Refuse what is not an instance of `POMDP`."""
+    require(
+        isinstance(pomdp, POMDP),
+        rule="a POMDP is an instance of the class POMDP",
+        received=pomdp,
+        advice="pass the POMDP itself, such as TMaze(50)",
+    )
+
+
+def check_observation(pomdp: POMDP, observation: Any, *, batch: int = 0) -> None:
+    """Refuse what is not made of arrays of the shapes that the POMDP gives, behind so many axes of a batch."""
+    key = jax.random.key(0)
+    given = jax.eval_shape(lambda: pomdp.sample_observation(key, pomdp.sample_initial(key)))
+    received = jax.tree.map(lambda leaf: getattr(leaf, "shape", None if _is_odd(leaf) else ()), observation)
+    inner = jax.tree.map(lambda leaf: leaf.shape, given)
+    fits = jax.tree.structure(observation) == jax.tree.structure(given) and all(
+        not _is_odd(one) and np.shape(one)[batch:] == other.shape
+        for one, other in zip(jax.tree.leaves(observation), jax.tree.leaves(given), strict=True)
+    )
+    require(
+        fits,
+        rule=f"an observation of {type(pomdp).__name__} has the shape {inner}{' in each step' if batch else ''}",
+        received=received,
+        advice="pass observations as the POMDP's sample_observation gives them",
+    )
+
+
+def _is_odd(leaf: Any) -> bool:
+    """Is this anything but numbers?"""
+    return not isinstance(leaf, Tracer) and getattr(leaf, "dtype", np.asarray(leaf).dtype).kind not in "biuf"
+
+
+def check_action(action: Action, num_actions: int) -> None:
+    """Refuse a concrete action out of range; a traced one passes (under `jit` indices are clamped, not checked)."""
+    if isinstance(action, Tracer):
+        return
+    given = np.asarray(action)
+    require(
+        given.size == 1,
+        rule="one belief or state takes one action",
+        received=given.tolist(),
+        advice="use jax.vmap for a batch",
+    )
+    concrete = given.item()
+    require(
+        is_whole(concrete) and 0 <= concrete < num_actions,
+        rule=f"an action is an integer from 0 to {num_actions - 1}",
+        received=concrete,
+        advice="choose one of the POMDP's actions",
+    )

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
-from beliefscope.pomdp.arguments import Variant, check_pomdp_type, check_variant
-from beliefscope.pomdp.interface import POMDP, Action
+from beliefscope.paper import Variant, check_variant
+from beliefscope.pomdp.interface import POMDP, Action, check_pomdp_type, label_of
 from beliefscope.pomdp.linear_gaussian import LinearGaussian
 
 
@@ -99,3 +99,8 @@ class Irrelevant(POMDP):
 
     def state_features(self, state: Parts) -> Float[Array, " features"]:
         return jnp.concatenate([self.pomdp.state_features(state.relevant), state.irrelevant])
+
+
+@label_of.register
+def _(pomdp: Irrelevant) -> str:
+    return f"{label_of(pomdp.pomdp)} + {pomdp.dimensions} irrelevant"

@@ -8,8 +8,7 @@ from jax.core import Tracer
 from jax.scipy.stats.multivariate_normal import logpdf
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from beliefscope.errors import is_whole, require
-from beliefscope.pomdp.arguments import check_std
+from beliefscope.errors import check_std, is_whole, require
 from beliefscope.pomdp.interface import Action
 
 _SMALL = 8  # dimensions

@@ -12,17 +12,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from beliefscope.errors import is_real, require
-from beliefscope.paper import START, TOP, altitude, turned_move
-from beliefscope.pomdp.arguments import (
-    Variant,
-    check_action,
-    check_std,
-    check_variant,
-    checked_discount,
-    checked_horizon,
-)
-from beliefscope.pomdp.interface import POMDP, Action
+from beliefscope.errors import check_std, is_real, require
+from beliefscope.paper import START, TOP, Variant, altitude, check_variant, turned_move
+from beliefscope.pomdp.interface import POMDP, Action, check_action, checked_discount, checked_horizon, label_of
 
 NORTH = 1  # orientation index: 0, 1, 2, 3 stand for 0°, 90°, 180°, 270°
 
@@ -138,3 +130,8 @@ class MountainHike(POMDP):
     ) -> Float[Array, ""]:
         error = (observation[0] - altitude(state.x, state.y, jnp)) / self.observation_std
         return -0.5 * error**2 - log(self.observation_std) - 0.5 * log(2 * pi)
+
+
+@label_of.register
+def _(hike: MountainHike) -> str:
+    return "Varying Mountain Hike" if hike.varying else "Mountain Hike"

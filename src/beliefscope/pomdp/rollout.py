@@ -15,8 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import fast_key
-from beliefscope.pomdp.arguments import check_pomdp_type
-from beliefscope.pomdp.interface import NO_ACTION, POMDP, Observation
+from beliefscope.pomdp.interface import NO_ACTION, POMDP, Observation, check_pomdp_type
 
 
 @runtime_checkable

@@ -15,8 +15,7 @@ import scipy.sparse
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from beliefscope.errors import is_real, is_whole, require
-from beliefscope.pomdp.arguments import check_action, checked_discount, checked_horizon
-from beliefscope.pomdp.interface import POMDP, Action
+from beliefscope.pomdp.interface import POMDP, Action, check_action, checked_discount, checked_horizon, label_of
 from beliefscope.pomdp.tabular import RewardFunction, TabularPOMDP
 
 RIGHT, UP, LEFT, DOWN = range(4)
@@ -198,3 +197,9 @@ class TMaze(POMDP):
 def t_maze_horizon(length: int, stochasticity: float) -> int:
     """H = ⌈L / ((1 − λ)(r − l))⌉, in exact arithmetic on λ as it is written in decimals."""
     return ceil(Fraction(int(length)) / ((1 - Fraction(str(stochasticity))) * (Fraction(1, 2) - Fraction(1, 6))))
+
+
+@label_of.register
+def _(maze: TMaze) -> str:
+    name = f"T-Maze, L = {maze.length}"
+    return f"Stochastic {name}, λ = {maze.stochasticity:.12g}" if maze.stochasticity else name

@@ -16,8 +16,7 @@ import scipy.sparse
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray
 
 from beliefscope.errors import require
-from beliefscope.pomdp.arguments import check_action, checked_discount, checked_horizon
-from beliefscope.pomdp.interface import NO_OBSERVATION, POMDP, Action
+from beliefscope.pomdp.interface import NO_OBSERVATION, POMDP, Action, check_action, checked_discount, checked_horizon
 from beliefscope.pomdp.sparse import SparseRows, canonical
 
 ROW_SUM_TOLERANCE = 1e-5

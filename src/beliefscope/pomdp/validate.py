@@ -11,8 +11,14 @@ from jaxtyping import Array, Bool, Float
 
 from beliefscope.errors import is_whole
 from beliefscope.fast_keys import fast_key
-from beliefscope.pomdp.arguments import check_pomdp_type, checked_discount, checked_horizon
-from beliefscope.pomdp.interface import POMDP, Finite, ObservationDensity
+from beliefscope.pomdp.interface import (
+    POMDP,
+    Finite,
+    ObservationDensity,
+    check_pomdp_type,
+    checked_discount,
+    checked_horizon,
+)
 from beliefscope.pomdp.rollout import RandomPolicy, rollout
 
 _STATES = 16  # visited states looked at closely

@@ -1,10 +1,11 @@
 """`report.html`: one file with everything in it, which opens from disk with the network off.
 
-`page(results, traces=…, figures=…)` gives its text. Names and sentences pass through Jinja's escaping, data are JSON in
-which no tag can end; the scripts and styles are those beside the template. One of them is plotly.js 4.1.1, the bundle
-of scatter and bar charts (`plotly.js-basic-dist-min` of npm, MIT licence beside it), byte for byte.
+`page(results, traces=…, figures=…)` gives the text of a study's page, `audit_page(record, …)` that of an audit. Names
+and sentences pass through Jinja's escaping, data are JSON in which no tag can end; the scripts and styles are those
+beside the template. One of them is plotly.js 4.1.1, the bundle of scatter and bar charts (`plotly.js-basic-dist-min` of
+npm, MIT licence beside it), byte for byte.
 
-Two of its tables are made here, as rows of plain values: hyperparameters, and the inventory of runs.
+Two tables of a study are made here, as rows of plain values: hyperparameters, and the inventory of runs.
 """
 
 import json
@@ -21,7 +22,7 @@ from beliefscope.claims.verdict import NOT_MEASURED, Verdict
 from beliefscope.paper import AGGREGATED, CELL_NAMES, DRQN, HIKE_NOISE, MINE
 from beliefscope.report.charts import Chart, charts
 from beliefscope.report.findings import findings
-from beliefscope.report.plotly import OVERLAYS, SHOWN
+from beliefscope.report.plotly import OVERLAYS, SHOWN, axes, numbers
 from beliefscope.report.use import use_charts, use_rows
 from beliefscope.report.viewer import StoredTrace, viewer_data
 from beliefscope.results import Results
@@ -99,6 +100,7 @@ def _final_bits(results: Results) -> dict[str, float]:
 
 _FILES = files("beliefscope.report") / "assets"
 _OPEN = "not enough data"
+_BLUE, _ORANGE = "#2f7fc1", "#d55e00"  # of an audit's curves
 _FAILED = -0.5  # bits: further below 0 than an estimate of nothing comes by chance
 
 
@@ -114,15 +116,15 @@ class Group(NamedTuple):
 
 def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str]) -> str:
     """The whole document."""
-    from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
     drawn, viewer, correlated = charts(results), viewer_data(traces), results.correlations
     of_use = use_charts(results)
     verdicts = ledger(results.panels, optimum=results.optimum)
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    shown = [{"id": chart.id, "traces": chart.traces, "layout": chart.layout} for chart in (*drawn, *of_use)]
-    return environment.from_string(read_asset("template.html")).render(
+    return _rendered(
+        "template.html",
+        [chart._asdict() for chart in (*drawn, *of_use)],
+        viewer,
         results=results,
         progress=count_states(results.states),
         instruments=list(dict.fromkeys(str(panel.instrument) for panel in (*results.shares, *results.panels))),
@@ -135,7 +137,6 @@ def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str])
         groups=_groups(drawn, correlated, results),
         use_charts=of_use,
         use_rows=use_rows(results),
-        viewer=viewer["environments"],
         correlations=correlated,
         aggregated=AGGREGATED,
         inventory=inventory(results),
@@ -144,10 +145,6 @@ def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str])
         figures=figures,
         coefficient=lambda found: Markup(_coefficient(found)),
         number=lambda value, digits: Markup(_number(value, digits)),
-        style=Markup(read_asset("page.css") + read_asset("viewer.css")),
-        data=Markup(json_in_a_page({"charts": shown, "viewer": viewer})),
-        plotly=Markup(read_asset("plotly-basic.min.js")),
-        script=Markup("".join(map(read_asset, ("viewer_line.js", "viewer_scene.js", "viewer.js", "page.js")))),
     )
 
 
@@ -261,11 +258,106 @@ def _shown(value: float | int, digits: int) -> str:
     return f"{value:.{digits}f}".replace("-", "−")
 
 
-def json_in_a_page(content: Any) -> str:
+def _rendered(template: str, drawn: list[dict[str, Any]], viewer: dict[str, Any], **values: Any) -> str:
+    """A template with these values, the charts' and the viewer's data, and the styles and scripts of every page."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    shown = [{name: chart[name] for name in ("id", "traces", "layout")} for chart in drawn]
+    return environment.from_string(_read_asset(template)).render(
+        **values,
+        viewer=viewer["environments"],
+        style=Markup(_read_asset("page.css") + _read_asset("viewer.css")),
+        data=Markup(_json_in_a_page({"charts": shown, "viewer": viewer})),
+        plotly=Markup(_read_asset("plotly-basic.min.js")),
+        script=Markup("".join(map(_read_asset, ("viewer_line.js", "viewer_scene.js", "viewer.js", "page.js")))),
+    )
+
+
+def _json_in_a_page(content: Any) -> str:
     """JSON that can stand in a script element: nothing in it opens or ends a tag."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def read_asset(name: str) -> str:
+def _read_asset(name: str) -> str:
     return (_FILES / name).read_text(encoding="utf-8")
+
+
+def audit_page(record: dict[str, Any], *, pomdp: dict[str, Any], traces: dict[str, dict[str, np.ndarray]]) -> str:
+    """The whole document; `traces` are those of agents by name, along the same episodes."""
+    stored = [
+        StoredTrace(record["environment"], name, 0, "as audited", pomdp, arrays) for name, arrays in traces.items()
+    ]
+    drawn = _audit_charts(record)
+    return _rendered(
+        "audit.html",
+        drawn,
+        viewer_data(stored),
+        title=record["title"],
+        num_samples=record["num_samples"],
+        environment=record["environment"],
+        rows=record["rows"],
+        warnings=record["warnings"],
+        calibration=record["calibration"],
+        charts=drawn,
+    )
+
+
+def _audit_charts(record: dict[str, Any]) -> list[dict[str, Any]]:
+    found = []
+    steps = [(time, share) for time, share, _, _ in record["by_step"] if share is not None]
+    if steps:
+        x, shares = zip(*steps, strict=True)
+        found.append(
+            _audit_chart(
+                "by-step",
+                "Sufficiency at each step",
+                [*_line_and_interval("memory", x, shares, _BLUE)],
+                axes("step t", "sufficiency given the time"),
+                "By one decoder for all steps, on episodes that it was not fitted to.",
+            )
+        )
+    if record["checkpoints"]:
+        at, returns, own, last = zip(*record["checkpoints"], strict=True)
+        curves = [
+            *_line_and_interval("own histories", at, own, _ORANGE),
+            *_line_and_interval("the last one's histories", at, last, _BLUE),
+        ]
+        layout = axes("training", "sufficiency given the time")
+        note = "Only numbers on the last one's histories can be compared through training."
+        found.append(_audit_chart("checkpoints", "Sufficiency through training", curves, layout, note))
+        line = _line("return", at, returns, _BLUE)
+        found.append(_audit_chart("returns", "Return through training", [line], axes("training", "mean return"), ""))
+    return found
+
+
+def _audit_chart(
+    id: str, title: str, traces: list[dict[str, Any]], layout: dict[str, Any], note: str
+) -> dict[str, Any]:
+    return {"id": id, "title": title, "traces": traces, "layout": layout, "note": note}
+
+
+def _line_and_interval(name: str, x: Any, shares: Any, tint: str) -> list[dict[str, Any]]:
+    """A line of shares, and dotted ones at the ends of their intervals."""
+    known = [(place, share) for place, share in zip(x, shares, strict=True) if share is not None]
+    places = [place for place, _ in known]
+    ends = [
+        _line(f"{name}, {end} end", places, [share[index] for _, share in known], tint, dash="dot")
+        for index, end in ((1, "lower"), (2, "upper"))
+    ]
+    return [_line(name, places, [share[0] for _, share in known], tint, legend=True), *ends]
+
+
+def _line(name: str, x: Any, y: Any, tint: str, *, dash: str = "solid", legend: bool = False) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if dash == "solid" else "lines",
+        "x": numbers(np.asarray(x, float)),
+        "y": numbers(np.asarray(y, float)),
+        "name": name,
+        "line": {"color": tint, "width": 2.5 if dash == "solid" else 1, "dash": dash},
+        "meta": {"kind": "mean"},
+        "showlegend": legend,
+    }

@@ -54,12 +54,12 @@ class MeasurementSpec:
     """How memory and belief are compared; the defaults are the paper's."""
 
     estimator: EstimatorName = "mine"  # the paper's MINE; 'text' and 'code' are older names of mine and mine-authors
-    num_samples: int = 10_000  # the pairs to measure on; MINE is judged on as many fresh ones besides
-    num_particles: int = 1000  # M, of beliefs that are sets of particles
+    num_samples: int = 10_000  # the number of pairs; MINE is evaluated on as many fresh ones
+    num_particles: int = 1000  # M, the particles of a belief, where beliefs are sets of particles
     epsilon: float = 0.0  # ε of the policy whose histories are measured
-    epochs: int | None = None  # of MINE, by default 200, or 100 for 'mine-authors'; the others choose for themselves
+    epochs: int | None = None  # of MINE: 200, or 100 for 'mine-authors', unless given; others choose their own
     part: Literal["all", "relevant", "irrelevant"] = "all"  # which part of the belief, where it has parts
-    memory: Literal["hidden", "whole"] = "hidden"  # h, as the paper has it, or all that is carried: (h, c) of the LSTM
+    memory: Literal["hidden", "whole"] = "hidden"  # h, as in the paper, or all that a cell carries: (h, c) of the LSTM
 
     def __post_init__(self):
         object.__setattr__(self, "estimator", estimator_name(self.estimator))

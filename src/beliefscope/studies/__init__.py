@@ -40,7 +40,7 @@ def shipped_text(name: str) -> str:
         name in shipped,
         rule="a study is one of the shipped ones or a file that ends in .toml",
         received=name,
-        advice=nearest(name, shipped, otherwise="name one that is there") + ": `beliefscope list` shows all",
+        advice=nearest(name, shipped, otherwise="choose a shipped one") + ": `beliefscope list` shows all",
     )
     return shipped[name].read_text("utf-8")
 

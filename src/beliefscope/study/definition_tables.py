@@ -299,7 +299,7 @@ def _estimators(given: dict[str, Any], learner: DRQN, pomdp: POMDP, scale: Scale
         "epochs" not in given or any(each in STORED for each in asked),
         rule="epochs concerns the estimators 'mine' and 'mine-authors'",
         received=asked,
-        advice="leave epochs out: the others choose for themselves",
+        advice="leave epochs out: the other estimators choose their own",
     )
     inner = pomdp.pomdp if isinstance(pomdp, Irrelevant) else pomdp
     require(

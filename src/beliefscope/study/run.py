@@ -182,7 +182,7 @@ def run_study(
 def _check(study: Study, workers: int | None, only: Sequence[str]) -> None:
     require(
         isinstance(study, Study),
-        rule="what is run is a Study",
+        rule="run_study takes a Study",
         received=study,
         advice="read it first: run_study(read_study('my.toml'), folder)",
     )

@@ -25,16 +25,12 @@ def choose_backend(name: str, *, address: str | None, workers: int | None) -> Ba
         return Local(workers)
     require(
         isinstance(address, str) and address != "",
-        rule="the backend 'ray' is told the address of its cluster",
+        rule="the backend 'ray' needs the address of a cluster",
         received=address,
         advice="add --address HOST:PORT, which `ray start --head` prints, or --address auto on a node of the cluster",
     )
-    require(
-        importlib.util.find_spec("ray") is not None,
-        rule="the backend 'ray' needs Ray",
-        received="a Python without it",
-        advice="pip install 'beliefscope[ray]'",
-    )
+    if importlib.util.find_spec("ray") is None:
+        raise ValueError("the backend 'ray' needs Ray, which is not installed; pip install 'beliefscope[ray]'.")
     from beliefscope.study.workers.ray import Ray  # imports Ray, which takes seconds
 
     return Ray(str(address), workers)

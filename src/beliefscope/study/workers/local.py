@@ -119,8 +119,8 @@ class Local:
             advice = "call run_study in a file, behind `if __name__ == '__main__':`, since workers import that file"
         require(
             self._deaths < _MOST_DEATHS and self._deaths_at_start < _MOST_DEATHS_AT_START,
-            rule="workers live as long as the study",
-            received=f"{self._deaths if worker.ready else self._deaths_at_start} deaths one after the other, "
+            rule="no worker ends before the study does",
+            received=f"{self._deaths if worker.ready else self._deaths_at_start} that ended one after the other, "
             f"the last with exit status {status}",
             advice=advice,
         )

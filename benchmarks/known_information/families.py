@@ -17,7 +17,8 @@ from jaxtyping import Float
 from scipy.special import digamma, gammaln
 
 from beliefscope.information.entropy import SmoothedInformation, exact_entropy, smoothed_information
-from beliefscope.information.estimator_models import (
+
+from .models import (
     ARCSINH,
     CUBE,
     FIFTH,
@@ -276,7 +277,7 @@ def uniform_case(columns: int, width: float) -> EstimatorCase:
 
 
 def student_case(columns: int, *, freedom: int, bits: float) -> EstimatorCase:
-    """`bits` of correlation, and those of the common scale: the formula is explained in known_cases.py."""
+    """`bits` of correlation, and those of the common scale: the formula is explained in information/known_cases.py."""
     f_none, f_one, f_both = (
         gammaln(n / 2) - n / 2 * digamma(n / 2) for n in (freedom, freedom + columns, freedom + 2 * columns)
     )

@@ -10,10 +10,10 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_t, norm
 
 from beliefscope.information import discrete_entropy, exact_entropy, gaussian_bits
-from beliefscope.information import estimator_families as families
-from beliefscope.information.estimator_cases import estimator_cases, tail_cases
-from beliefscope.information.estimator_families import belief_atoms, random_tables, tiger_tables
-from beliefscope.information.estimator_models import (
+from benchmarks.known_information import families
+from benchmarks.known_information.cases import estimator_cases, tail_cases
+from benchmarks.known_information.families import belief_atoms, random_tables, tiger_tables
+from benchmarks.known_information.models import (
     ARCSINH,
     CUBE,
     Codes,

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from beliefscope.information.estimator_families import (
+from .families import (
     EstimatorCase,
     belief_case,
     code,
@@ -37,7 +37,7 @@ from beliefscope.information.estimator_families import (
     tiger_beliefs,
     uniform_case,
 )
-from beliefscope.information.estimator_models import CUBE, SAME, Model, Noise, Shuffled, spiral
+from .models import CUBE, SAME, Model, Noise, Shuffled, spiral
 
 
 def estimator_cases(*, frozen: bool) -> dict[str, EstimatorCase]:
