@@ -233,8 +233,10 @@ def _kept(
         )
         return (moved, after), (features, pomdp.encode_observation(world.observation), moved)
 
+    all_steps: Callable[..., Any] = jax.vmap(step, in_axes=(0, 0, 0, 0, None))
+
     def steps(now, t: Int[Array, ""]):
-        return jax.vmap(step, in_axes=(0, 0, 0, 0, None))(*now, actions[:, t], keys_filter, t)
+        return all_steps(*now, actions[:, t], keys_filter, t)
 
     return _at_times(steps, jax.vmap(start)(keys, keys_filter), times)
 

@@ -62,9 +62,7 @@ class SteppedAgent(eqx.Module):
             worlds = _advance(pomdp, worlds, jnp.asarray(actions), worlds.done)
             seen.append(worlds)
         seen += [rest_world(worlds)] * (pomdp.horizon + 1 - len(seen))
-        record: World = jax.tree.map(
-            lambda *leaves: jnp.stack(leaves, axis=1), *(each._replace(key=0) for each in seen)
-        )
+        record: World = jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *seen)
         return Trajectory(
             states=record.state,
             observations=record.observation,
@@ -75,16 +73,13 @@ class SteppedAgent(eqx.Module):
         )
 
     def memories(self, pomdp: POMDP, played: Trajectory, times: Int[np.ndarray, "n m"]) -> Float[np.ndarray, "n m w"]:
-        seen, memory = _encoded_along(pomdp, played.observations), None
-        previous, found = np.full(len(times), NO_ACTION), np.zeros((*times.shape, 0), np.float32)
+        seen, done = _encoded_along(pomdp, played.observations), np.asarray(played.actions)
+        memory, previous = None, np.full(len(times), NO_ACTION)
+        found = np.zeros((*times.shape, max(part.stop for part in self.parts().values())), np.float32)
         for t in range(int(times.max()) + 1):
             memory, *_ = self._step(memory, previous, seen[:, t])
-            found = (
-                np.where((times == t)[:, :, None], memory[:, None], found)
-                if t
-                else np.tile(memory[:, None], (1, times.shape[1], 1))
-            )
-            previous = np.asarray(played.actions)[:, t]
+            now, previous = times == t, done[:, t]
+            found[now] = memory[np.nonzero(now)[0]]
         return found
 
     def carry_on(self, pomdp: POMDP, memory: Float[np.ndarray, "n w"], later: Later) -> After:
@@ -112,7 +107,9 @@ class SteppedAgent(eqx.Module):
     ) -> tuple[Float[np.ndarray, "n w"], Int[np.ndarray, " n"], Float[np.ndarray, "n actions"]]:
         # The agent gets copies: JAX's own arrays are read-only, which PyTorch warns of.
         memory, actions, values = self.agent.step_all(memory, np.array(previous), np.array(seen))
-        return memory if self.removal is None else np.array(_removed(self.removal, memory)), actions, values
+        if self.removal is not None:
+            memory = np.array(_removed(self.removal, jnp.asarray(memory)))
+        return memory, actions, values
 
 
 def as_vector_agent(agent: RecurrentAgent | BatchAgent | VectorAgent) -> VectorAgent:
@@ -121,7 +118,7 @@ def as_vector_agent(agent: RecurrentAgent | BatchAgent | VectorAgent) -> VectorA
         return agent
     if isinstance(agent, BatchAgent) and not isinstance(agent, type):
         return SteppedAgent(agent)
-    return FlatAgent(agent)
+    return FlatAgent(agent)  # pyright: ignore[reportArgumentType]: it refuses other agents
 
 
 @eqx.filter_jit

@@ -9,6 +9,7 @@ import numpy as np
 
 from beliefscope.report.page import json_in_a_page, read_asset
 from beliefscope.report.plotly import axes, numbers
+from beliefscope.report.use import agent_charts
 from beliefscope.report.viewer import StoredTrace, viewer_data
 
 _BLUE, _ORANGE = "#2f7fc1", "#d55e00"
@@ -23,8 +24,9 @@ def audit_page(record: dict[str, Any], *, pomdp: dict[str, Any], traces: dict[st
         StoredTrace(record["environment"], name, 0, "as audited", pomdp, arrays) for name, arrays in traces.items()
     ]
     viewer, charts = viewer_data(stored), _charts(record)
+    of_use = [chart._asdict() for chart in agent_charts([(name, found) for name, _, found in record["use"]], _BLUE)]
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    shown = [{name: chart[name] for name in ("id", "traces", "layout")} for chart in charts]
+    shown = [{name: chart[name] for name in ("id", "traces", "layout")} for chart in (*charts, *of_use)]
     return environment.from_string(read_asset("audit.html")).render(
         title=record["title"],
         num_samples=record["num_samples"],
@@ -32,6 +34,8 @@ def audit_page(record: dict[str, Any], *, pomdp: dict[str, Any], traces: dict[st
         rows=record["rows"],
         warnings=record["warnings"],
         calibration=record["calibration"],
+        use=[(name, lines) for name, lines, _ in record["use"]],
+        use_charts=of_use,
         viewer=viewer["environments"],
         charts=charts,
         style=Markup(read_asset("page.css") + read_asset("viewer.css")),
