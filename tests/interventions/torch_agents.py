@@ -17,13 +17,14 @@ class HandSet(torch.nn.Module):
         super().__init__()
         self.rnn = torch.nn.RNN(6, WIDTH, nonlinearity="relu")
         self.head = torch.nn.Linear(WIDTH + 6, 4)
+        weights = dict(self.rnn.named_parameters())
         with torch.no_grad():
             for each in self.parameters():
                 each.zero_()
-            self.rnn.weight_hh_l0[range(5), range(5)] = 1.0
+            weights["weight_hh_l0"][range(5), range(5)] = 1.0
             for kept, seen in ((UP_KEPT, (0, 4)), (DOWN_KEPT, (1, 5)), (COIN, (4, 5)), (NO_COIN, (0, 1))):
-                self.rnn.weight_ih_l0[kept, seen] = 1.0
-            self.rnn.bias_ih_l0[CLOCK] = 1.0
+                weights["weight_ih_l0"][kept, seen] = 1.0
+            weights["bias_ih_l0"][CLOCK] = 1.0
             # Right, until the junction (observation 3) is seen; then up or down.
             self.head.bias[:] = -1.0
             self.head.bias[RIGHT] = 1.0

@@ -22,7 +22,7 @@ from beliefscope.paper import AGGREGATED, CELL_NAMES, DRQN, HIKE_NOISE, MINE
 from beliefscope.report.charts import Chart, charts
 from beliefscope.report.findings import findings
 from beliefscope.report.plotly import OVERLAYS, SHOWN
-from beliefscope.report.use import use_charts, use_rows
+from beliefscope.report.use import Mean, use_charts, use_rows
 from beliefscope.report.viewer import StoredTrace, viewer_data
 from beliefscope.results import Results
 from beliefscope.results.correlations import Correlated, Correlation
@@ -240,11 +240,11 @@ def _with_interval(found: Correlation) -> str:
     return " ".join([_shown(found.value, 2), *_interval(found)])
 
 
-def _interval(found: Correlation) -> list[str]:
+def _interval(found: Correlation | Mean) -> list[str]:
     return [] if math.isnan(found.low) else [f"[{_shown(found.low, 2)}, {_shown(found.high, 2)}]"]
 
 
-def _coefficient(found: Correlation) -> str:
+def _coefficient(found: Correlation | Mean) -> str:
     if math.isnan(found.value):
         return '<td class="number" data-value="">–</td>'
     parts = [_shown(found.value, 2), *(f"<small>{interval}</small>" for interval in _interval(found))]
