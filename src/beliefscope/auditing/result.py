@@ -223,7 +223,7 @@ def _rows_of_use(name: str, use: Use) -> list[tuple[str, str]]:
     """The verdict and what it rests on; the page and `str(audit.use)` have all of it."""
     rows = [
         (f"is it used? {name}", use.verdict),
-        ("  linear decoder, beyond step and observation", _score(use.readable)),
+        ("  linear decoder, beyond t and o_t", _score(use.readable)),
     ]
     top = max((swap.rank for swap in use.swaps if swap.rank is not None), default=None)
     told = (("whole memory", "whole", None), ("belief directions", "belief", top), ("random directions", "random", top))
