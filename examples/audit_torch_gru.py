@@ -1,4 +1,4 @@
-"""Audit of a PyTorch GRU that learns a T-Maze by imitation of the best policy, before and after.
+"""Audit of a PyTorch GRU that learns a T-Maze by imitation of the best policy: does it hold the belief, and use it?
 
 python examples/audit_torch_gru.py
 """
@@ -48,10 +48,11 @@ def main() -> None:
     trained.load_state_dict(untrained.state_dict())
     imitate(trained)
     # The hook finds the GRU by itself; the module is called as module(inputs, state).
-    audit = bs.audit(
-        trained, bs.TMaze(LENGTH), untrained=untrained, sees_actions=True, num_samples=600, bits=False, name="GRU"
-    )
+    # Interventions swap its memory between episodes, and see whether it then turns as the other episode would.
+    options = {"sees_actions": True, "num_samples": 600, "bits": False, "interventions": True, "name": "GRU"}
+    audit = bs.audit(trained, bs.TMaze(LENGTH), untrained=untrained, **options)
     print(audit)
+    print(audit.use)
     print(audit.report("runs/audit-gru"))
 
 

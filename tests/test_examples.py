@@ -20,7 +20,7 @@ PROMISES = {
         "DRQN, GRU in T-Maze, L = 4, N = 600",
         "control: untrained twin",
     ],
-    "audit_torch_gru": ["GRU in T-Maze, L = 10", "untrained twin", "saw its own actions", "report.html"],
+    "audit_torch_gru": ["GRU in T-Maze, L = 10", "untrained twin", "Verdict: readable and used.", "report.html"],
     "learn": ["the best possible return is 3.62", "seed 3", "How far apart"],
     "own_cell": ["seed 1: return", "no agent can do better than 3.76"],
     "picture": ["beliefs.png"],

@@ -26,7 +26,7 @@ ALLOWED = {
     "claims": {"results"},
     "report": {"store", "results", "claims"},
     "gymnasium": {"pomdp", "belief"},
-    "auditing": {"store", "pomdp", "belief", "agent", "information", "measurement", "report"},
+    "auditing": {"store", "pomdp", "belief", "agent", "information", "measurement", "report"} | {"interventions"},
     "cli": {"store", "studies", "pomdp", "agent", "information", "measurement", "study", "results", "claims", "report"}
     | {"auditing"},
     "__init__": {"store", "pomdp", "belief", "agent", "information", "measurement", "study", "report", "auditing"}

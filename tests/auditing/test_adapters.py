@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import beliefscope as bs
-from beliefscope.auditing import EquinoxAgent, as_agent
+from beliefscope.auditing import EquinoxAgent, as_agent, settable
 from beliefscope.auditing.audit import told_of_actions
 from beliefscope.auditing.histories import play_episodes, step_agent
 from beliefscope.auditing.torch_agents import CleanRLAgent, RecurrentPPOAgent, TorchAgent
@@ -211,6 +211,23 @@ def test_recurrent_ppo_acts_and_remembers_as_predict_does(model):
     assert np.allclose(found[-1][1]["critic.h"], h[0], atol=1e-6)
     assert np.allclose(found[-1][1]["critic.c"], c[0], atol=1e-6)
     assert told_of_actions(agent, MAZE) is True
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_actors_memory_of_recurrent_ppo_can_be_set_and_its_scores_are_its_logits(model):
+    vector = settable(model, MAZE)  # refused if it acted otherwise with its memory set
+    assert vector.parts() == {"actor.c": slice(0, 9), "actor.h": slice(9, 18)}
+    agent = as_agent(model, MAZE)
+    observations, actions = histories()
+    agent.start(N)
+    previous, memory = np.full(N, -1), None
+    for seen, done in zip(observations, actions, strict=True):
+        chosen, parts = step_agent(agent, previous, seen, 4)
+        memory, best, _ = vector.step_all(memory, previous, seen)
+        assert np.array_equal(best, chosen)
+        assert np.allclose(memory, np.concatenate([parts["actor.c"], parts["actor.h"]], axis=1), atol=1e-6)
+        previous = done
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import re
 
 import pytest
@@ -11,6 +12,7 @@ from study.tiny import definition, run
 
 from beliefscope import StudyFolder, read_study
 from beliefscope.report import write_report
+from beliefscope.report.use import over_seeds, use_charts, use_rows
 from beliefscope.results import read_results
 from beliefscope.store import Damaged, write_record
 from beliefscope.store.study_folder import count_states
@@ -122,9 +124,11 @@ def test_the_report_has_a_section_with_a_picture_for_the_environment_and_its_num
     assert "readable and used: 2" in text
     rows = list(csv.DictReader((stored.path / "interventions.csv").read_text("utf-8").splitlines()))
     swapped = [row for row in rows if (row["kind"], row["rank"], row["score"]) == ("random", "8", "follow")]
-    assert [(row["episode"], row["value"], row["low"], row["high"]) for row in swapped] == [
-        ("20", "0.02", "-0.08", "0.12")
-    ] * 4
+    numbers = [(row["seed"] == "all", row["episode"], row["value"], row["low"], row["high"]) for row in swapped]
+    # Of each run, then of each of two cells over two seeds, which are equal.
+    assert numbers == [(False, "20", "0.02", "-0.08", "0.12")] * 4 + [(True, "20", "0.02", "0.02", "0.02")] * 2
+    (joined,) = {row["verdict"] for row in swapped if row["seed"] == "all"}
+    assert joined == "readable and used: 2"
     assert {row["value"] for row in rows if row["kind"] == "erased side" and row["score"] == "random_loss"} == {"0.1"}
     assert (stored.path / "figures" / "use-t-maze-l-3.png").stat().st_size > 10_000
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
@@ -133,6 +137,35 @@ def test_the_report_has_a_section_with_a_picture_for_the_environment_and_its_num
     assert (belief["x"], belief["y"]) == (["8", "whole"], [0.7, 0.75])
     steered = next(trace for trace in drawn["use-1"]["traces"] if trace["y"])
     assert (steered["x"], steered["y"]) == ([0.0, 1.0, 2.0], [0, 0.5, 1])
+
+
+def test_intervals_over_seeds_are_those_of_student_and_of_one_seed_its_own():
+    seeds = [(value, value - 0.1, value + 0.1) for value in (0.6, 0.7, 0.8)]
+    # The 97.5 % quantile of t with two degrees of freedom is 4.3027; the deviation is 0.1.
+    reach = 4.3027 * 0.1 / 3**0.5
+    assert over_seeds([None, *seeds], is_share=True) == pytest.approx((0.7, 0.7 - reach, 0.7 + reach), abs=1e-5)
+    wide = [(0.0, 0.0, 0.1), (1.0, 0.9, 1.0)]
+    assert over_seeds(wide, is_share=True) == (0.5, 0, 1)
+    assert over_seeds(wide, is_share=False).high == pytest.approx(0.5 + 12.7062 * 0.5, abs=1e-3)
+    assert over_seeds([(0.7, 0.65, 0.72)], is_share=True) == (0.7, 0.65, 0.72)
+    assert all(map(math.isnan, over_seeds([None], is_share=True)))
+
+
+def test_charts_and_tables_have_the_interval_over_seeds(stored):
+    pieces = [piece for piece in stored.pieces if piece.kind == "intervene" and piece.episode == 20]
+    for piece, follow in zip(pieces, (0.6, 0.8, 0.6, 0.8), strict=True):
+        record = made_record(piece.run, 20)
+        record["swaps"][0] = swap(follow=follow)
+        write_record(piece.result(stored.path), record)
+    results = read_results([stored.path])
+    by_cell = {(row.cell, row.episode): row for row in use_rows(results)}
+    assert len(by_cell) == 4
+    # Two seeds, 0.6 and 0.8: 12.7062 · 0.1 either way, cut at 0 and 1.
+    assert [row.whole for (_, episode), row in by_cell.items() if episode == 20] == [pytest.approx((0.7, 0, 1))] * 2
+    (trace,) = [each for each in use_charts(results)[0].traces if each["name"] == "GRU" and each["x"]][:1]
+    assert (trace["x"][-1], trace["y"][-1]) == ("whole", 0.7)
+    bars = trace["error_y"]
+    assert (bars["arrayminus"][-1], bars["array"][-1]) == pytest.approx((0.7, 0.3))
 
 
 def test_a_report_without_interventions_has_no_such_section_and_leaves_damaged_ones_out(stored, tmp_path):

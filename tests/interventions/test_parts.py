@@ -13,8 +13,13 @@ from beliefscope.agent import GRU, LSTM, QNetwork
 from beliefscope.belief import ExactFilter, ParticleFilter
 from beliefscope.interventions import FlatAgent, erase, fit_belief_decoder, fit_eraser, interchange, memory_parts
 from beliefscope.interventions.episodes import Continued, Moments, Played, continue_episodes, play_moments
-from beliefscope.interventions.intervals import ratio_of_sums
-from beliefscope.interventions.subspaces import projection, random_directions, shuffled_within, whitening
+from beliefscope.interventions.subspaces import (
+    projection,
+    random_directions,
+    ratio_of_sums,
+    shuffled_within,
+    whitening,
+)
 from beliefscope.interventions.swaps import Trial, _decisions
 from beliefscope.pomdp import MountainHike, TMaze
 from beliefscope.pomdp.rollout import Trajectory

@@ -13,6 +13,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+from interventions.test_in_studies import made_record
 from report.made_up import HIKE, MAZE, diverge, fail, finish, made_arrays, made_traces, made_up, stored_study, train
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
@@ -267,6 +268,7 @@ def made_audit_page():
         "by_step": [(0, (1.0, 0.9, 1.0), 1.0, 400), (1, None, 0.0, 400), (2, (0.5, 0.4, 0.6), 1.0, 400)],
         "checkpoints": [(0.0, -1.0, None, (0.1, 0.0, 0.2)), (10.0, 3.0, (0.9, 0.8, 1.0), (0.9, 0.8, 1.0))],
         "calibration": [(1.0, 0.9), (2.0, 1.8)],
+        "use": [("agent", [f"Verdict: {ATTACK}."], made_record("", 20)), ("before training", [], made_record("", 0))],
     }
     return audit_page(record, pomdp=POMDP, traces=traces)
 
@@ -276,6 +278,7 @@ def test_names_in_an_audit_are_text_and_nothing_is_loaded():
     assert "<script>alert" not in text
     assert "default-src 'none'" in text
     assert text.count("98% [97, 99]") == 1
+    assert "<h2>Is it used?</h2>" in text
 
 
 def test_the_viewer_opens_and_leaves_out_values_that_are_not_known(driver, tmp_path):
@@ -286,7 +289,8 @@ def test_the_viewer_opens_and_leaves_out_values_that_are_not_known(driver, tmp_p
     assert driver.find_element(By.CSS_SELECTOR, ".viewer-memory").is_displayed()
     choices = [option.text for option in driver.find_elements(By.CSS_SELECTOR, ".viewer option")]
     assert {ATTACK, "untrained twin", "as audited"} <= set(choices)
-    chart = driver.find_element(By.ID, "by-step")
-    driver.execute_script("arguments[0].scrollIntoView()", chart)
-    WebDriverWait(driver, 60).until(lambda found: chart.get_attribute("data-drawn") == "true")
+    for name in ("use-0", "use-1", "by-step"):
+        chart = driver.find_element(By.ID, name)
+        driver.execute_script("arguments[0].scrollIntoView()", chart)
+        WebDriverWait(driver, 60).until(lambda _, chart=chart: chart.get_attribute("data-drawn") == "true")
     assert [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"] == []

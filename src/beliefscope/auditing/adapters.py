@@ -3,6 +3,9 @@
 `as_agent` finds the adapter by what an agent has. `sees_actions` says whether the agent is to be shown its last
 action beside the observation, as the wrapper `beliefscope.gymnasium.LastAction` does. What agents return becomes NumPy
 arrays here: actions [N], and the parts of a memory by name, each [N, m].
+
+A `SettableAgent` can be given another memory between two steps, which interventions need. Every adapter here is one, as
+far as what its agent carries is arrays of real numbers (settable.py finds out).
 """
 
 import sys
@@ -38,6 +41,21 @@ class AuditedAgent(Protocol):
         A memory is an array [N, …], or a dictionary, a tuple or a list of such, however deep. `previous_actions` are
         those that were done (−1 at the first step), which need not be those that this agent chose.
         """
+        ...
+
+
+@runtime_checkable
+class SettableAgent(AuditedAgent, Protocol):
+    """An agent whose memory can be set. Where `step` draws its actions, it also has `scores`, a step that returns a
+    number for each action [N, A] in place of the two.
+    """
+
+    def get_memory(self) -> Any:
+        """All that is carried on to the next step: an array [N, …], or a dictionary, tuple or list of such."""
+        ...
+
+    def set_memory(self, memory: Any) -> None:
+        """Carry on this instead; it is as `get_memory` returned it, of as many episodes as `start` was told of."""
         ...
 
 
@@ -148,21 +166,33 @@ class FunctionAgent:
         self._memory, actions = returned
         return actions, self._memory
 
+    def get_memory(self) -> Any:
+        return self._memory
+
+    def set_memory(self, memory: Any) -> None:
+        self._memory = memory
+
 
 class JAXAgent:
     """An agent in JAX (`init_memory`, `step`, `memory_vector`), all episodes in one compiled call; it acts greedily."""
 
     def __init__(self, agent: RecurrentAgent) -> None:
-        self._agent = agent
+        self.agent = agent
 
     def start(self, num_episodes: int) -> None:
-        self._memory = _broadcast(self._agent.init_memory(), num_episodes)
+        self._memory = _broadcast(self.agent.init_memory(), num_episodes)
 
     def step(self, previous_actions: Int[np.ndarray, " n"], observations: Float[np.ndarray, "n observation"]) -> Any:
         self._memory, vectors, values = _step_all(
-            self._agent, self._memory, jnp.asarray(previous_actions), jnp.asarray(observations)
+            self.agent, self._memory, jnp.asarray(previous_actions), jnp.asarray(observations)
         )
         return values, vectors
+
+    def get_memory(self) -> Any:
+        return self._memory
+
+    def set_memory(self, memory: Any) -> None:
+        self._memory = memory
 
 
 class EquinoxAgent:
@@ -192,6 +222,12 @@ class EquinoxAgent:
         inputs = inputs_of(previous_actions, observations, self._num_actions, self._sees_actions)
         self._memory, logits = _call_all(self._module, self._call, jnp.asarray(inputs), self._memory)
         return logits, self._memory
+
+    def get_memory(self) -> Any:
+        return self._memory
+
+    def set_memory(self, memory: Any) -> None:
+        self._memory = memory
 
 
 def as_agent(agent: Any, pomdp: POMDP, *, sees_actions: bool | None = None, initial: Any = None) -> AuditedAgent:

@@ -26,6 +26,7 @@ from beliefscope.auditing.histories import (
 )
 from beliefscope.auditing.logs import Log, checked_log, read_log
 from beliefscope.auditing.result import Audit, Checkpoint, Measured, Returns
+from beliefscope.auditing.settable import use_of
 from beliefscope.belief import Filter, KalmanFilter, filter_of_paper
 from beliefscope.errors import is_real, is_whole, require
 from beliefscope.fast_keys import generator
@@ -41,13 +42,15 @@ from beliefscope.information import (
 )
 from beliefscope.information.best_bound import LEAST_PAIRS as LEAST_FOR_BITS
 from beliefscope.information.sufficiency import LEAST_PAIRS
+from beliefscope.interventions import Use
 from beliefscope.measurement.logged import check_filter
-from beliefscope.pomdp import POMDP, RandomPolicy, label_of, maximal_return, rollout
+from beliefscope.pomdp import POMDP, Finite, RandomPolicy, label_of, maximal_return, rollout
 from beliefscope.pomdp.interface import check_pomdp_type
 
 NUM_SAMPLES = 4000
 _STEPS = 10  # of random episodes, that tell whether an agent reads its actions
 _EQUAL = 1e-6
+_INTERVENED = 1000  # episodes of an agent that is intervened on, or as many as there are pairs; half as many swaps
 
 
 def audit(
@@ -60,6 +63,7 @@ def audit(
     memory: str | tuple[str, ...] | None = None,
     bits: bool = True,
     calibrated: bool = True,
+    interventions: bool = False,
     sees_actions: bool | None = None,
     initial: Any = None,
     name: str | None = None,
@@ -73,8 +77,10 @@ def audit(
     `untrained` is the same agent before training, which reads the audited histories without acting. `filter` is by
     default the one of the paper. N = `num_samples` episodes are played, one step of each is a pair. `memory` names the
     parts of the memory that the headline is about, by default all that the agent acts from. `bits` and `calibrated` ask
-    for I(h; b) and its calibration, a minute or two. `sees_actions` says of modules and functions whether their input
-    has the last action; `initial` is the first memory of an Equinox module.
+    for I(h; b) and its calibration, a minute or two. `interventions` asks whether the agent acts on the belief: its
+    memory, and that of the untrained agent or the first checkpoint, is swapped, steered and erased. `sees_actions` says
+    of modules and functions whether their input has the last action; `initial` is the first memory of an Equinox
+    module.
     """
     check_pomdp_type(pomdp)
     filter = filter_of_paper(pomdp) if filter is None else filter
@@ -85,18 +91,32 @@ def audit(
         received=num_samples,
         advice=f"{NUM_SAMPLES} or more are better",
     )
-    key_play, key_measure, key_trace, key_curve = jax.random.split(jax.random.key(0) if key is None else key, 4)
+    require(
+        not interventions or isinstance(pomdp, Finite),
+        rule="interventions are for POMDPs with finitely many states, whose observations recur",
+        received=type(pomdp).__name__,
+        advice="leave out interventions=True",
+    )
+    key = jax.random.key(0) if key is None else key
+    key_play, key_measure, key_trace, key_curve = jax.random.split(key, 4)
     wanted = (memory,) if isinstance(memory, str) else memory
     options = {"sees_actions": sees_actions, "initial": initial}
     twin = None if untrained is None else as_agent(untrained, pomdp, **options)
     if isinstance(agent, Log | str | Path):
         log = checked_log(agent if isinstance(agent, Log) else read_log(agent, pomdp), pomdp, filter)
         found = _logged(key_play, log, pomdp, filter, twin, wanted, num_samples)
+        if interventions:
+            found = found._replace(
+                doubts=(*found.doubts, "no interventions: a log has no agent whose memory can be set")
+            )
     else:
         stages = {at: as_agent(each, pomdp, **options) for at, each in _stages(agent).items()}
         keys = (key_play, key_trace, key_curve)
         found = _played(keys, stages, pomdp, filter, twin, wanted, num_samples or NUM_SAMPLES)
         found = found._replace(title=type(_stages(agent)[max(stages)]).__name__)
+        if interventions:
+            first = stages[min(stages)] if len(stages) > 1 else None
+            found = _intervened(jax.random.fold_in(key, 4), found, stages[max(stages)], twin or first, pomdp, filter)
     found = found if name is None else found._replace(title=name)
     # Of a product the relevant part is the headline, and the irrelevant one stands beside it.
     first, *rest = (
@@ -121,6 +141,8 @@ def audit(
             *found.doubts,
         ),
         irrelevant=rest[0].numbers if rest else None,
+        use=found.use,
+        use_before=found.use_before,
         traces=_traces(key_trace, found, pomdp, filter, twin),
         **vars(first.numbers),
     )
@@ -136,6 +158,8 @@ class _Found(NamedTuple):
     seen: bool | None  # is the agent shown its actions?
     curve: tuple[Checkpoint, ...] = ()
     doubts: tuple[str, ...] = ()
+    use: Use | None = None
+    use_before: Use | None = None
 
 
 class _Part(NamedTuple):
@@ -198,6 +222,17 @@ def _played(
     two, seen = two_played(key_trace, played, pomdp), told_of_actions(played, pomdp)
     curve = _curve(key_curve, agents, histories, names, pomdp, filter, num_samples) if len(agents) > 1 else ()
     return _Found("", histories, names, two, seen, curve)
+
+
+def _intervened(
+    key: PRNGKeyArray, found: _Found, agent: AuditedAgent, before: AuditedAgent | None, pomdp: POMDP, filter: Filter
+) -> _Found:
+    """With what interventions did to the agent, and to the one before training; or with why there are none."""
+    number = min(_INTERVENED, len(found.histories.time))
+    uses = [None if each is None else use_of(key, each, pomdp, filter, number) for each in (agent, before)]
+    doubts = dict.fromkeys(f"no interventions: {each}" for each in uses if isinstance(each, str))
+    use, use_before = (each if isinstance(each, Use) else None for each in uses)
+    return found._replace(use=use, use_before=use_before, doubts=(*found.doubts, *doubts))
 
 
 def _traces(

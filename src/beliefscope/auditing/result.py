@@ -23,6 +23,7 @@ from beliefscope.information import (
     StepShare,
     Sufficiency,
 )
+from beliefscope.interventions import Score, Use
 from beliefscope.store import load_arrays, made_with, read_record, save_arrays, write_atomic, write_record
 
 SCHEMA = 1
@@ -80,6 +81,8 @@ class Audit(Measured):
     checkpoints: tuple[Checkpoint, ...] = ()
     warnings: tuple[str, ...] = ()
     irrelevant: Measured | None = None  # the same of the irrelevant variables, where there are some
+    use: Use | None = None  # what interventions did, where they were asked for and the memory can be set
+    use_before: Use | None = None  # to the untrained twin, or without one to the first checkpoint
     traces: dict[str, dict[str, np.ndarray]] = dataclasses.field(default_factory=dict)  # for the viewer, by agent
 
     def __str__(self) -> str:
@@ -148,9 +151,15 @@ class Audit(Measured):
             "by_step": [(step.time, step.share, step.available, step.number) for step in self.by_step],
             "checkpoints": [tuple(each) for each in self.checkpoints],
             "calibration": self._calibration_points(),
+            "use": [(name, str(use).splitlines(), use.as_dict()) for name, use in self.uses()],
         }
         write_atomic(page, audit_page(record, pomdp=self.pomdp, traces=self.traces).encode())
         return page
+
+    def uses(self) -> list[tuple[str, Use]]:
+        """What interventions did, by whose memory it was."""
+        found = (("agent", self.use), ("before training", self.use_before))
+        return [(name, use) for name, use in found if use is not None]
 
     def _calibration_points(self) -> list[tuple[float, float]]:
         return [] if self.calibration is None else [(point.truth, point.read.bits) for point in self.calibration.points]
@@ -172,6 +181,7 @@ class Audit(Measured):
             )
             for each in self.checkpoints
         ]
+        rows += [row for name, use in self.uses() for row in _rows_of_use(name, use)]
         return rows
 
 
@@ -207,6 +217,25 @@ def _rows_of(found: Measured) -> list[tuple[str, str]]:
         for name, decoded in found.decoders.items()
     ]
     return rows
+
+
+def _rows_of_use(name: str, use: Use) -> list[tuple[str, str]]:
+    """The verdict and what it rests on; the page and `str(audit.use)` have all of it."""
+    rows = [
+        (f"is it used? {name}", use.verdict),
+        ("  linear decoder, beyond t and o_t", _score(use.readable)),
+    ]
+    top = max((swap.rank for swap in use.swaps if swap.rank is not None), default=None)
+    told = (("whole memory", "whole", None), ("belief directions", "belief", top), ("random directions", "random", top))
+    for words, kind, rank in told:
+        swap = use.swap(kind, rank)
+        if swap is not None:
+            rows.append((f"  decides as the donor: {'' if rank is None else f'{rank} '}{words}", _score(swap.follow)))
+    return rows
+
+
+def _score(found: Score | None) -> str:
+    return "–" if found is None else str(Ratio(*found))
 
 
 def _line(row: tuple[str, str]) -> str:
@@ -245,6 +274,8 @@ def _numbers(audit: Audit) -> Iterator[tuple]:
         yield None, "return", "checkpoint", each.at, each.mean_return, None, None
         yield first, *_shared("sufficiency given time", "checkpoint, own histories", each.own, each.at)
         yield first, *_shared("sufficiency given time", "checkpoint, last histories", each.last, each.at)
+    for name, use in audit.uses():
+        yield from _numbers_of_use(name, use)
 
 
 def _numbers_of(found: Measured) -> Iterator[tuple]:
@@ -265,6 +296,14 @@ def _numbers_of(found: Measured) -> Iterator[tuple]:
         yield "H(b)", "belief", None, found.entropy.bits, None, None
     for name, decoded in found.decoders.items():
         yield "KL(b, decoded)", name, None, decoded.kl, None, None
+
+
+def _numbers_of_use(name: str, use: Use) -> Iterator[tuple]:
+    """Every score of the interventions; `at` is the rank or the dose."""
+    from beliefscope.report.use import scores_of
+
+    for (kind, rank, dose, score), found in scores_of(use.as_dict()):
+        yield "belief", f"use: {score}", f"{name}, {kind}", rank if dose is None else dose, *found
 
 
 def _shared(quantity: str, of: str, found: Ratio | None, at: float | None = None) -> tuple:

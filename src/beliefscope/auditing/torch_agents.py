@@ -6,6 +6,7 @@ None of them is changed: they are called as they are for evaluation, without gra
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 import torch
 from jaxtyping import Float, Int
@@ -57,12 +58,7 @@ class RecurrentPPOAgent:
         from sb3_contrib.common.recurrent.type_aliases import RNNStates
 
         policy = self._model.policy
-        inputs = inputs_of(previous_actions, observations, self._num_actions, self._sees_actions)
-        normalised = self._model.get_vec_normalize_env()
-        if normalised is not None:
-            inputs = normalised.normalize_obs(inputs)
-        seen, _ = policy.obs_to_tensor(inputs)
-        starts = torch.full((len(inputs),), float(self._first), device=policy.device)
+        seen, starts = self._read(previous_actions, observations)
         actions, _, _, states = policy.forward(
             seen, RNNStates(*self._states), starts, deterministic=self._deterministic
         )
@@ -73,6 +69,31 @@ class RecurrentPPOAgent:
             for who, pair in named.items()
             for part, state in zip(("h", "c"), pair, strict=True)
         }
+
+    @torch.no_grad()
+    def scores(self, previous_actions: Int[np.ndarray, " n"], observations: Float[np.ndarray, "n observation"]) -> Any:
+        """The logits of a step; the critic does not see it."""
+        seen, starts = self._read(previous_actions, observations)
+        chosen, actor = self._model.policy.get_distribution(seen, self._states[0], starts)
+        self._states, self._first = (actor, self._states[1]), False
+        return chosen.distribution.logits
+
+    def get_memory(self) -> dict[str, torch.Tensor]:
+        """What it acts from: the actor's."""
+        return {f"actor.{part}": state.swapaxes(0, 1) for part, state in zip("hc", self._states[0], strict=True)}
+
+    def set_memory(self, memory: dict[str, torch.Tensor]) -> None:
+        h, c = (memory[f"actor.{part}"].swapaxes(0, 1).contiguous() for part in "hc")
+        self._states, self._first = ((h, c), self._states[1]), False
+
+    def _read(self, previous_actions: Any, observations: Any) -> tuple[Any, torch.Tensor]:
+        """What the policy is given, and whether episodes begin."""
+        inputs = inputs_of(previous_actions, observations, self._num_actions, self._sees_actions)
+        normalised = self._model.get_vec_normalize_env()
+        if normalised is not None:
+            inputs = normalised.normalize_obs(inputs)
+        seen, _ = self._model.policy.obs_to_tensor(inputs)
+        return seen, torch.full((len(inputs),), float(self._first), device=self._model.policy.device)
 
 
 class CleanRLAgent:
@@ -99,11 +120,33 @@ class CleanRLAgent:
 
     @torch.no_grad()
     def step(self, previous_actions: Int[np.ndarray, " n"], observations: Float[np.ndarray, "n observation"]) -> Any:
-        inputs = inputs_of(previous_actions, observations, self._num_actions, self._sees_actions)
-        seen = torch.from_numpy(inputs).to(self._done.device)
-        actions, *_, self._state = self._module.get_action_and_value(seen, self._state, self._done)
+        actions, *_, self._state = self._module.get_action_and_value(
+            self._read(previous_actions, observations), self._state, self._done
+        )
         self._done = torch.zeros_like(self._done)
         return actions, {part: _episodes_first(state) for part, state in zip(("h", "c"), self._state, strict=True)}
+
+    @torch.no_grad()
+    def scores(self, previous_actions: Int[np.ndarray, " n"], observations: Float[np.ndarray, "n observation"]) -> Any:
+        """The log-probability of each action at a step."""
+        seen, before, found = self._read(previous_actions, observations), self._state, []
+        for action in range(self._num_actions):
+            chosen = torch.full((len(seen),), action, device=seen.device)
+            _, likely, *_, self._state = self._module.get_action_and_value(seen, before, self._done, chosen)
+            found.append(likely)
+        self._done = torch.zeros_like(self._done)
+        return torch.stack(found, dim=1)
+
+    def get_memory(self) -> dict[str, torch.Tensor]:
+        return {part: state.swapaxes(0, 1) for part, state in zip("hc", self._state, strict=True)}
+
+    def set_memory(self, memory: dict[str, torch.Tensor]) -> None:
+        h, c = (memory[part].swapaxes(0, 1).contiguous() for part in "hc")
+        self._state, self._done = (h, c), torch.zeros_like(self._done)
+
+    def _read(self, previous_actions: Any, observations: Any) -> torch.Tensor:
+        inputs = inputs_of(previous_actions, observations, self._num_actions, self._sees_actions)
+        return torch.from_numpy(inputs).to(self._done.device)
 
 
 _RECURRENT = (torch.nn.RNNBase, torch.nn.RNNCellBase)
@@ -136,6 +179,7 @@ class TorchAgent:
         )
         self._module, self._call = module, call or _call
         self._num_actions, self._sees_actions = num_actions, sees_actions
+        self._axes: Any = None
 
     def start(self, num_episodes: int) -> None:
         self._module.eval()
@@ -162,11 +206,40 @@ class TorchAgent:
             advice="pass TorchAgent(module, num_actions=…, call=lambda module, inputs, state: …) that returns the two",
         )
         actions, self._state = returned
+        self._inputs = inputs.shape[1]
         return actions, seen
+
+    def get_memory(self) -> Any:
+        """The state that the module returned, the episodes first."""
+        return jax.tree.map(lambda leaf, axis: leaf.movedim(axis, 0), self._state, self._episode_axes())
+
+    def set_memory(self, memory: Any) -> None:
+        axes = self._episode_axes()
+        self._state = jax.tree.map(lambda leaf, axis: leaf.movedim(0, axis).contiguous(), memory, axes)
+
+    @torch.no_grad()
+    def _episode_axes(self) -> Any:
+        """Which axis of each array of the state has the episodes: the one that differs for two and for three."""
+        if self._axes is None:
+            two, three = (self._call(self._module, torch.zeros(n, self._inputs), None)[1] for n in (2, 3))
+            self._axes = jax.tree.map(_differing_axis, two, three)
+        return self._axes
 
 
 def _call(module: torch.nn.Module, inputs: torch.Tensor, state: Any) -> Any:
     return module(inputs, state)
+
+
+def _differing_axis(two: Any, three: Any) -> int:
+    shapes = [tuple(getattr(each, "shape", ())) for each in (two, three)]
+    differ = [axis for axis, sizes in enumerate(zip(*shapes, strict=False)) if sizes == (2, 3)]
+    require(
+        len(differ) == 1,
+        rule="each array of a module's state has one axis of episodes",
+        received=f"{type(two).__name__} of shape {shapes[0]} for two episodes and {shapes[1]} for three",
+        advice="let the module return a state for each episode",
+    )
+    return differ[0]
 
 
 def _states(name: str, module: torch.nn.Module, output: Any) -> dict[str, torch.Tensor]:

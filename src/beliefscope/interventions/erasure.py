@@ -1,11 +1,12 @@
 """Erasure: an agent that loses a part of the belief at every step, as far as a linear function of its memory shows it.
 
-The memory that is carried into the next step goes through an eraser (`subspaces.fit_eraser`). What the agent reads off
+The memory that is carried into the next step goes through an `Eraser`. What the agent reads off
 the memory within a step, its values, comes before that. So what is lost is what was remembered, not what is seen.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,10 +17,9 @@ from beliefscope.agent.network import RecurrentAgent
 from beliefscope.belief import Filter
 from beliefscope.errors import nearest, require
 from beliefscope.fast_keys import generator
-from beliefscope.interventions.episodes import Played, play_moments
-from beliefscope.interventions.flat import FlatAgent, Removal, memory_parts
-from beliefscope.interventions.intervals import Score, ratio_of_sums
-from beliefscope.interventions.subspaces import Eraser, fit_belief_decoder, fit_eraser
+from beliefscope.interventions.episodes import Played, Removal, VectorAgent, play_moments
+from beliefscope.interventions.stepped import BatchAgent, as_vector_agent
+from beliefscope.interventions.subspaces import NUMERICAL, Score, fit_belief_decoder, ratio_of_sums
 from beliefscope.pomdp import POMDP, TMaze
 from beliefscope.pomdp.rollout import discounted_return
 
@@ -27,6 +27,40 @@ RANDOM = 2  # sets of random linear functions of the memory that each erasure is
 
 # From beliefs [n, d] and times [n] to numbers [n, c] that are to be erased.
 Label = Callable[[Float[np.ndarray, "n d"], Int[np.ndarray, " n"]], Float[np.ndarray, "n c"]]
+
+
+class Eraser(NamedTuple):
+    """x ↦ x − M (x − c), after which no linear function of x is correlated with the labels on the fitting rows."""
+
+    matrix: Float[np.ndarray, "w w"]  # M
+    centre: Float[np.ndarray, " w"]  # c
+    reach: Float[np.ndarray, " w"]  # twice as far from c as any of the fitting rows after erasure
+    rank: int  # of M
+    width: int  # in how many directions the memory varies at all
+
+    @property
+    def everything(self) -> bool:
+        """Has all that varies been erased?"""
+        return self.rank >= self.width
+
+
+def fit_eraser(memory: Float[np.ndarray, "n w"], labels: Float[np.ndarray, "n c"]) -> Eraser:
+    """Least-squares concept erasure (Belrose et al., 2023): the least change in mean square that removes every linear
+    trace of the labels. M = W⁺ P W, where W is the inverse root of the memory's covariance and P projects onto the
+    columns of W Cov(x, labels).
+    """
+    centre = memory.mean(axis=0, dtype=np.float64)
+    rows, marks = memory - centre, labels - labels.mean(axis=0, dtype=np.float64)
+    marks = marks[:, marks.std(axis=0) > 0]
+    variances, directions = np.linalg.eigh(rows.T @ rows / len(rows))
+    varies = variances > max(NUMERICAL * variances[-1], 1e-30)
+    kept, deviations = directions[:, varies], np.sqrt(variances[varies])
+    width = int(varies.sum())
+    cross = (kept / deviations).T @ (rows.T @ (marks / np.maximum(marks.std(axis=0), 1e-30)) / len(rows))
+    left, sizes, _ = np.linalg.svd(cross, full_matrices=False) if cross.size else (np.zeros((width, 0)), np.zeros(0), 0)
+    rank = int(np.sum(sizes > 1e-6 * sizes[0])) if len(sizes) and sizes[0] > 0 else 0
+    matrix = (kept * deviations) @ left[:, :rank] @ left[:, :rank].T @ (kept / deviations).T
+    return Eraser(matrix, centre, 2 * np.abs(rows - rows @ matrix.T).max(axis=0), rank, width)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +96,7 @@ def belief_labels(pomdp: POMDP) -> dict[str, Label]:
 
 def erased(
     key: PRNGKeyArray,
-    agent: RecurrentAgent,
+    agent: VectorAgent,
     pomdp: POMDP,
     filter: Filter,
     *,
@@ -70,13 +104,11 @@ def erased(
     memory: str | None = None,
     num_episodes: int = 1000,
 ) -> tuple[Erasure, ...]:
-    """Erase each label from all that the agent carries, or from one array of it (a name of `memory_parts`)."""
+    """Erase each label from all that the agent carries, or from one array of it (a name of its parts)."""
     key_fit, key_play, key_random = jax.random.split(key, 3)
     columns, count = _columns(agent, memory), num_episodes
     # The eraser is fitted to other episodes than those that are counted.
-    fitted, before = (
-        play_moments(each, FlatAgent(agent), pomdp, filter, num_episodes=count) for each in (key_fit, key_play)
-    )
+    fitted, before = (play_moments(each, agent, pomdp, filter, num_episodes=count) for each in (key_fit, key_play))
     rows, readable = fitted.moments.memory.astype(np.float64)[:, columns], _share(before)
     draw, found = generator(key_random), []
     for part, label in (belief_labels(pomdp) if labels is None else labels).items():
@@ -105,18 +137,21 @@ def erased(
     return tuple(found)
 
 
-def without(agent: RecurrentAgent, eraser: Eraser, columns: slice = slice(None)) -> FlatAgent:
+def without(
+    agent: RecurrentAgent | BatchAgent | VectorAgent, eraser: Eraser, columns: slice = slice(None)
+) -> VectorAgent:
     """The agent whose memory goes through the eraser at every step, in these columns of the vector."""
-    width = len(FlatAgent(agent).init_memory())
+    agent = as_vector_agent(agent)
+    width = max(part.stop for part in agent.parts().values())
     matrix, centre, reach = np.zeros((width, width)), np.zeros(width), np.full(width, np.inf)
     matrix[columns, columns], centre[columns], reach[columns] = eraser.matrix, eraser.centre, eraser.reach
-    return FlatAgent(agent, Removal(*(jnp.asarray(each, jnp.float32) for each in (matrix, centre, reach))))
+    return agent.losing(Removal(*(jnp.asarray(each, jnp.float32) for each in (matrix, centre, reach))))
 
 
-def _columns(agent: RecurrentAgent, memory: str | None) -> slice:
+def _columns(agent: VectorAgent, memory: str | None) -> slice:
     if memory is None:
         return slice(None)
-    parts = memory_parts(agent)
+    parts = agent.parts()
     require(
         memory in parts,
         rule=f"the memory has the parts {', '.join(parts)}",

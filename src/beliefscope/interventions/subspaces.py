@@ -1,4 +1,4 @@
-"""Directions of the memory: those of a linear decoder of the belief, their projections, and what erases or steers.
+"""Directions of the memory: those of a linear decoder of the belief, their projections, and what steers.
 
 Interchanged memories are of one step t and one observation o_t. So memories are centred on the mean of their group, all
 rows of one (t, o_t), and whitened by what is left: z = A (x − mean). A direction whose deviation is below 1 % of the
@@ -7,8 +7,11 @@ the group's mean belief. Its directions are the singular vectors of W in z, afte
 been taken off (a softmax does not see it), each state weighed by its mean probability.
 
 A projection in z is, in x, M = A⁻¹ V Vᵀ A: oblique, so that what is uncorrelated with the directions V stays.
+
+What is read has an interval, as every `Score` of an intervention: episodes are resampled, not rows.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import jax
@@ -16,19 +19,60 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import lax
-from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, Int, PRNGKeyArray, Shaped
 from scipy.special import entr, log_softmax
 
 from beliefscope.fast_keys import generator
-from beliefscope.interventions.intervals import Score, ratio_of_sums
 
 FAINTEST = 1e-4  # of the largest variance: 1 % of its deviation
 LEAST_BITS = 0.05  # where the belief knows less than this beyond t and o_t, no share of it is given
-_NUMERICAL = 1e-9  # of the largest variance: below it, single precision leaves nothing but rounding
+NUMERICAL = 1e-9  # of the largest variance: below it, single precision leaves nothing but rounding
 _STRENGTHS = 10.0 ** np.arange(-2, 4)  # rows of the overall mean that are added to those of each group
 RIDGE, _STEPS = 0.01, 20
 _ROWS_AT_ONCE = 1024
+RESAMPLES = 1000
 SURE = 0.95  # how much of a chosen belief is steered to; the rest is the mean belief of the group
+
+
+class Score(NamedTuple):
+    """A number with its 95 % interval over episodes."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def ratio_of_sums(
+    above: Shaped[np.ndarray, " n"],
+    below: Shaped[np.ndarray, " n"] | None,
+    episode: Int[np.ndarray, " n"],
+    *,
+    level: float = 0.95,
+) -> Score | None:
+    """Σ above / Σ below (by default the number of rows), with its bootstrap interval.
+
+    None where Σ below is 0, or a number is not known."""
+    below = np.ones(len(above)) if below is None else below
+    if not len(above) or below.sum() == 0 or not np.isfinite(above.sum() + below.sum()):
+        return None
+    number, at = np.unique(episode, return_inverse=True)
+    sums = np.stack([np.bincount(at, weights=each, minlength=len(number)) for each in (above, below)])
+    tops, bottoms = sums @ _resamples(len(number))
+    drawn = tops[bottoms != 0] / bottoms[bottoms != 0]
+    value = float(above.sum() / below.sum())
+    tail = 50 * (1 - level)
+    low, high = np.percentile(drawn, [tail, 100 - tail])
+    return Score(value, min(value, float(low)), max(value, float(high)))
+
+
+@lru_cache(maxsize=8)
+def _resamples(number: int) -> Float[np.ndarray, "number resamples"]:
+    """How often each episode is in each resample: always the same, so that the same rows give the same interval."""
+    draw = np.random.default_rng(number)
+    return draw.multinomial(number, np.full(number, 1 / number), RESAMPLES).T.astype(np.float64)
 
 
 class Whitening(NamedTuple):
@@ -41,7 +85,7 @@ class Whitening(NamedTuple):
 def whitening(centred: Float[np.ndarray, "n w"], *, size: float = 0.0) -> Whitening:
     """Of rows of mean 0; `size` is the mean square of the memories, whose rounding is not amplified either."""
     variances, directions = np.linalg.eigh(centred.T @ centred / len(centred))
-    floor = FAINTEST * variances[-1] + _NUMERICAL * size
+    floor = FAINTEST * variances[-1] + NUMERICAL * size
     deviations = np.sqrt(np.maximum(variances, 0) + (floor if floor > 0 else 1.0))
     return Whitening((directions / deviations).T, directions * deviations)
 
@@ -196,37 +240,3 @@ def _sums(rows: Float[np.ndarray, "n w"], group: Int[np.ndarray, " n"], number: 
 
 def _cross_entropy(belief: Float[np.ndarray, "n d"], logits: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
     return -np.sum(belief * log_softmax(logits, axis=1), axis=1)
-
-
-class Eraser(NamedTuple):
-    """x ↦ x − M (x − c), after which no linear function of x is correlated with the labels on the fitting rows."""
-
-    matrix: Float[np.ndarray, "w w"]  # M
-    centre: Float[np.ndarray, " w"]  # c
-    reach: Float[np.ndarray, " w"]  # twice as far from c as any of the fitting rows after erasure
-    rank: int  # of M
-    width: int  # in how many directions the memory varies at all
-
-    @property
-    def everything(self) -> bool:
-        """Has all that varies been erased?"""
-        return self.rank >= self.width
-
-
-def fit_eraser(memory: Float[np.ndarray, "n w"], labels: Float[np.ndarray, "n c"]) -> Eraser:
-    """Least-squares concept erasure (Belrose et al., 2023): the least change in mean square that removes every linear
-    trace of the labels. M = W⁺ P W, where W is the inverse root of the memory's covariance and P projects onto the
-    columns of W Cov(x, labels).
-    """
-    centre = memory.mean(axis=0, dtype=np.float64)
-    rows, marks = memory - centre, labels - labels.mean(axis=0, dtype=np.float64)
-    marks = marks[:, marks.std(axis=0) > 0]
-    variances, directions = np.linalg.eigh(rows.T @ rows / len(rows))
-    varies = variances > max(_NUMERICAL * variances[-1], 1e-30)
-    kept, deviations = directions[:, varies], np.sqrt(variances[varies])
-    width = int(varies.sum())
-    cross = (kept / deviations).T @ (rows.T @ (marks / np.maximum(marks.std(axis=0), 1e-30)) / len(rows))
-    left, sizes, _ = np.linalg.svd(cross, full_matrices=False) if cross.size else (np.zeros((width, 0)), np.zeros(0), 0)
-    rank = int(np.sum(sizes > 1e-6 * sizes[0])) if len(sizes) and sizes[0] > 0 else 0
-    matrix = (kept * deviations) @ left[:, :rank] @ left[:, :rank].T @ (kept / deviations).T
-    return Eraser(matrix, centre, 2 * np.abs(rows - rows @ matrix.T).max(axis=0), rank, width)

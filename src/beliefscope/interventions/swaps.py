@@ -20,10 +20,22 @@ from jaxtyping import Bool, Float, Int, PRNGKeyArray
 
 from beliefscope.belief import Filter
 from beliefscope.fast_keys import generator
-from beliefscope.interventions.episodes import Continued, Moments, Played, continue_episodes, play_moments
-from beliefscope.interventions.flat import FlatAgent
-from beliefscope.interventions.intervals import Score, ratio_of_sums
-from beliefscope.interventions.subspaces import BeliefDecoder, fit_belief_decoder, projection, random_directions
+from beliefscope.interventions.episodes import (
+    Continued,
+    Moments,
+    Played,
+    VectorAgent,
+    continue_episodes,
+    play_moments,
+)
+from beliefscope.interventions.subspaces import (
+    BeliefDecoder,
+    Score,
+    fit_belief_decoder,
+    projection,
+    random_directions,
+    ratio_of_sums,
+)
 from beliefscope.pomdp import POMDP
 from beliefscope.pomdp.interface import NO_ACTION
 
@@ -35,7 +47,7 @@ _TRIES = 40  # candidates drawn for each swap
 
 @dataclass(frozen=True, kw_only=True)
 class Swap:
-    """What one kind of replacement did. Scores are None where no swap has them."""
+    """What one kind of replacement did. Scores are None where no swap has them, or no values are known."""
 
     kind: str  # whole, belief, complement, random, shuffled; steering
     rank: int | None = None
@@ -64,7 +76,7 @@ class EqualSwap:
 class Trial(NamedTuple):
     """Swaps that are ready to be made: pairs of moments and what happens without an intervention."""
 
-    agent: FlatAgent
+    agent: VectorAgent
     pomdp: POMDP
     played: Played
     recipient: Moments
@@ -97,7 +109,7 @@ class Prepared(NamedTuple):
 
 
 def prepare(
-    key: PRNGKeyArray, agent: FlatAgent, pomdp: POMDP, filter: Filter, *, num_episodes: int, num_swaps: int
+    key: PRNGKeyArray, agent: VectorAgent, pomdp: POMDP, filter: Filter, *, num_episodes: int, num_swaps: int
 ) -> Prepared:
     key_play, key_fit, key_shuffled, key_draw = jax.random.split(key, 4)
     played = play_moments(key_play, agent, pomdp, filter, num_episodes=num_episodes)
@@ -113,7 +125,7 @@ def prepare(
 
 def _trial(
     draw: np.random.Generator,
-    agent: FlatAgent,
+    agent: VectorAgent,
     pomdp: POMDP,
     played: Played,
     moments: Moments,

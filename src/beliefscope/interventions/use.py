@@ -18,9 +18,10 @@ from jaxtyping import PRNGKeyArray
 from beliefscope.agent.network import RecurrentAgent
 from beliefscope.belief import Filter, filter_of_paper
 from beliefscope.errors import is_whole, require
+from beliefscope.interventions.episodes import VectorAgent
 from beliefscope.interventions.erasure import Erasure, erased
-from beliefscope.interventions.flat import FlatAgent
-from beliefscope.interventions.intervals import Score
+from beliefscope.interventions.stepped import BatchAgent, as_vector_agent
+from beliefscope.interventions.subspaces import Score
 from beliefscope.interventions.swaps import (
     RANKS,
     EqualSwap,
@@ -34,6 +35,7 @@ from beliefscope.interventions.swaps import (
 from beliefscope.pomdp import POMDP
 from beliefscope.pomdp.interface import check_pomdp_type
 
+Intervened = RecurrentAgent | BatchAgent | VectorAgent  # for other frameworks: beliefscope.auditing.settable
 READABLE, MORE_THAN_CHANCE = 0.5, 0.1
 VERDICTS = ("readable and used", "readable; not used through this subspace", "not readable")
 
@@ -66,7 +68,7 @@ class Use:
 
 def intervene(
     key: PRNGKeyArray,
-    agent: RecurrentAgent,
+    agent: Intervened,
     pomdp: POMDP,
     filter: Filter | None = None,
     *,
@@ -90,14 +92,16 @@ def intervene(
         swaps=swaps,
         equal=swapped_at_equal_belief(prepared),
         steering=steered(prepared),
-        erasures=erased(key_erase, agent, pomdp, filter, num_episodes=num_episodes // 2) if erase else (),
+        erasures=erased(key_erase, as_vector_agent(agent), pomdp, filter, num_episodes=num_episodes // 2)
+        if erase
+        else (),
         num_episodes=num_episodes,
     )
 
 
 def interchange(
     key: PRNGKeyArray,
-    agent: RecurrentAgent,
+    agent: Intervened,
     pomdp: POMDP,
     filter: Filter | None = None,
     *,
@@ -117,7 +121,7 @@ def interchange(
 
 def steer(
     key: PRNGKeyArray,
-    agent: RecurrentAgent,
+    agent: Intervened,
     pomdp: POMDP,
     filter: Filter | None = None,
     *,
@@ -130,7 +134,7 @@ def steer(
 
 def erase(
     key: PRNGKeyArray,
-    agent: RecurrentAgent,
+    agent: Intervened,
     pomdp: POMDP,
     filter: Filter | None = None,
     *,
@@ -140,7 +144,7 @@ def erase(
     """The erasures of `intervene` alone; `memory` names one of the arrays that the agent carries (`memory_parts`)."""
     check_pomdp_type(pomdp)
     _check_number("episodes", num_episodes, 100)
-    FlatAgent(agent)
+    agent = as_vector_agent(agent)
     return erased(key, agent, pomdp, filter or filter_of_paper(pomdp), memory=memory, num_episodes=num_episodes)
 
 
@@ -158,7 +162,7 @@ def _prepared(key, agent, pomdp, filter, num_episodes: int, num_swaps: int) -> t
     _check_number("episodes", num_episodes, 100)
     _check_number("swaps", num_swaps, 1)
     filter = filter or filter_of_paper(pomdp)
-    found = prepare(key, FlatAgent(agent), pomdp, filter, num_episodes=num_episodes, num_swaps=num_swaps)
+    found = prepare(key, as_vector_agent(agent), pomdp, filter, num_episodes=num_episodes, num_swaps=num_swaps)
     return found, filter
 
 

@@ -23,7 +23,7 @@ from beliefscope.paper import AGGREGATED, CELL_NAMES, DRQN, HIKE_NOISE, MINE
 from beliefscope.report.charts import Chart, charts
 from beliefscope.report.findings import findings
 from beliefscope.report.plotly import OVERLAYS, SHOWN, axes, numbers
-from beliefscope.report.use import use_charts, use_rows
+from beliefscope.report.use import Mean, agent_charts, use_charts, use_rows
 from beliefscope.report.viewer import StoredTrace, viewer_data
 from beliefscope.results import Results
 from beliefscope.results.correlations import Correlated, Correlation
@@ -237,11 +237,11 @@ def _with_interval(found: Correlation) -> str:
     return " ".join([_shown(found.value, 2), *_interval(found)])
 
 
-def _interval(found: Correlation) -> list[str]:
+def _interval(found: Correlation | Mean) -> list[str]:
     return [] if math.isnan(found.low) else [f"[{_shown(found.low, 2)}, {_shown(found.high, 2)}]"]
 
 
-def _coefficient(found: Correlation) -> str:
+def _coefficient(found: Correlation | Mean) -> str:
     if math.isnan(found.value):
         return '<td class="number" data-value="">–</td>'
     parts = [_shown(found.value, 2), *(f"<small>{interval}</small>" for interval in _interval(found))]
@@ -291,9 +291,10 @@ def audit_page(record: dict[str, Any], *, pomdp: dict[str, Any], traces: dict[st
         StoredTrace(record["environment"], name, 0, "as audited", pomdp, arrays) for name, arrays in traces.items()
     ]
     drawn = _audit_charts(record)
+    of_use = [chart._asdict() for chart in agent_charts([(name, found) for name, _, found in record["use"]], _BLUE)]
     return _rendered(
         "audit.html",
-        drawn,
+        [*drawn, *of_use],
         viewer_data(stored),
         title=record["title"],
         num_samples=record["num_samples"],
@@ -301,6 +302,8 @@ def audit_page(record: dict[str, Any], *, pomdp: dict[str, Any], traces: dict[st
         rows=record["rows"],
         warnings=record["warnings"],
         calibration=record["calibration"],
+        use=[(name, lines) for name, lines, _ in record["use"]],
+        use_charts=of_use,
         charts=drawn,
     )
 

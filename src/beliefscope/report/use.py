@@ -1,17 +1,21 @@
-"""Is the belief used? What interventions on the memory did, in each environment: charts, and a row for each cell.
+"""Is the belief used? What interventions on the memory did, in each environment or to one agent: charts, and tables.
 
 A follow rate is the share of swaps after which the decision is the donor's (docs/interventions.md). Numbers are means
-over seeds; bars go from the least seed to the greatest.
+over seeds. One rule gives their intervals, in charts, figures and tables: of several seeds Student's 95 % t-interval
+of the mean, which has the chance of seeds and of their episodes in it; of one seed its own interval over episodes.
+Shares are cut at 0 and 1.
 """
 
 import csv
 import io
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from beliefscope.claims.verdict import mean_interval
 from beliefscope.report.charts import Chart
 from beliefscope.report.plotly import Trace, axes, called, literal, numbers
 from beliefscope.report.style import colour
@@ -20,45 +24,85 @@ from beliefscope.results.curves import in_order
 from beliefscope.store.files import Record
 
 WHOLE = "whole"
+ALL_SEEDS = "all"  # in the column of seeds: a mean over them
 _DASHES = {"belief": "solid", "complement": "dash", "random": "dot"}
 _NOTE = (
     "solid: in the belief subspace, and with the whole memory; dashed: outside it; dotted: in random subspaces; "
-    "pale: the first checkpoint"
+    "pale: the first checkpoint; bars: 95 % intervals"
 )
 _STEERED = "0 leaves the memory alone, 1 makes the decoded belief the donor's"
 
+_ERASED = "erased "
 _SWAP_SCORES = ("follow", "keep", "to_donor", "to_own", "loss")
+_SHARES = ("follow", "keep", "changed")
 _COLUMNS = ("environment", "cell", "seed", "run", "episode", "verdict", "kind", "rank", "dose", "score", "value")
 _COLUMNS += ("low", "high")
 
-Value = Callable[[Record], float | None]
+Triple = list[float] | tuple[float, float, float]  # a number and its interval over episodes
+Value = Callable[[Record], Triple | None]
+
+
+class Mean(NamedTuple):
+    """Over seeds, with its interval by the rule above; NaN where there is none."""
+
+    value: float
+    low: float
+    high: float
 
 
 class UseRow(NamedTuple):
-    """One cell at one checkpoint: means over seeds, None where no seed has the number."""
+    """One cell at one checkpoint."""
 
     environment: str
     cell: str
     episode: int
     verdicts: str  # such as "readable and used: 4"
-    readable: float | None
-    whole: float | None
-    belief: float | None  # at the greatest rank
-    random: float | None
-    equal: float | None
-    side_loss: float | None
-    side_random: float | None
+    readable: Mean
+    whole: Mean
+    belief: Mean  # at the greatest rank
+    random: Mean
+    equal: Mean
+    side_loss: Mean
+    side_random: Mean
+
+
+class _Drawn(NamedTuple):
+    """What one colour of a chart shows."""
+
+    name: str
+    legend: str
+    records: list[Record]
+    tint: str
+    is_last: bool  # else it is pale
+
+
+def over_seeds(found: Iterable[Triple | None], *, is_share: bool) -> Mean:
+    """The mean with its interval, by the rule at the top of this file."""
+    known = [each for each in found if each is not None]
+    if len(known) < 2:
+        return Mean(*known[0]) if known else Mean(*[math.nan] * 3)
+    value, low, high, _ = mean_interval([each[0] for each in known])
+    return Mean(value, max(low, 0.0), min(high, 1.0)) if is_share else Mean(value, low, high)
 
 
 def use_charts(results: Results) -> list[Chart]:
     """Follow rates by rank and the dose-response, for each environment that has interventions."""
     found = []
     for environment in results.environments:
-        for make in (_follow, _doses):
-            chart = make(results, environment)
-            if any(value is not None for trace in chart.traces for value in trace["y"]):
-                found.append(chart._replace(id=f"use-{len(found)}"))
-    return found
+        drawn = _drawn_cells(results, environment)
+        found += _with_numbers([_follow(environment, drawn), _doses(environment, drawn)])
+    return [chart._replace(id=f"use-{number}") for number, chart in enumerate(found)]
+
+
+def agent_charts(uses: list[tuple[str, Record]], tint: str) -> list[Chart]:
+    """The same of one agent; the first is the agent, and one before its training is pale."""
+    drawn = [_Drawn(name, name, [record], tint, place == 0) for place, (name, record) in enumerate(uses)]
+    charts = _with_numbers([_follow("", drawn), _doses("", drawn)])
+    return [chart._replace(id=f"use-{number}") for number, chart in enumerate(charts)]
+
+
+def _with_numbers(charts: list[Chart]) -> list[Chart]:
+    return [chart for chart in charts if any(value is not None for trace in chart.traces for value in trace["y"])]
 
 
 def use_rows(results: Results) -> list[UseRow]:
@@ -68,40 +112,49 @@ def use_rows(results: Results) -> list[UseRow]:
         for (cell, episode), records in _by_cell(results, environment).items():
             ranks = [swap["rank"] for record in records for swap in record["swaps"] if swap["rank"] is not None]
             top = max(ranks, default=None)
-            verdicts = Counter(record["verdict"] for record in records)
-            side = [(part, random) for part, random in map(_side_losses, records) if part is not None]
+            side = [erasure for record in records for erasure in record["erasures"] if erasure["part"] == "side"]
             rows.append(
                 UseRow(
                     environment=environment,
                     cell=called(cell),
                     episode=episode,
-                    verdicts=", ".join(f"{verdict}: {number}" for verdict, number in verdicts.items()),
-                    readable=_mean(_first(record["readable"]) for record in records),
-                    whole=_mean(map(_swap(WHOLE, None), records)),
-                    belief=_mean(map(_swap("belief", top), records)),
-                    random=_mean(map(_swap("random", top), records)),
-                    equal=_mean(_first((record["equal"] or {}).get("changed")) for record in records),
-                    side_loss=_mean(part for part, _ in side),
-                    side_random=_mean(random for _, random in side),
+                    verdicts=_verdicts(records),
+                    readable=over_seeds((record["readable"] for record in records), is_share=False),
+                    whole=over_seeds(map(_swap(WHOLE, None), records), is_share=True),
+                    belief=over_seeds(map(_swap("belief", top), records), is_share=True),
+                    random=over_seeds(map(_swap("random", top), records), is_share=True),
+                    equal=over_seeds(((record["equal"] or {}).get("changed") for record in records), is_share=True),
+                    side_loss=over_seeds((each["loss"] for each in side), is_share=False),
+                    side_random=over_seeds((each["random_loss"] for each in side), is_share=False),
                 )
             )
     return rows
 
 
+def _verdicts(records: list[Record]) -> str:
+    counted = Counter(record["verdict"] for record in records)
+    return ", ".join(f"{verdict}: {number}" for verdict, number in counted.items())
+
+
 def interventions_csv(results: Results) -> str:
-    """A row for each number: of which run and checkpoint, what was done, and the score with its 95 % interval."""
+    """A row for each number: of which run and checkpoint, what was done, and the score with its 95 % interval over
+    episodes; then, with `all` for a seed, a row for each mean over seeds with its interval.
+    """
     rows: list[tuple[Any, ...]] = []
     for run, record in results.interventions:
-        about = (run.environment, run.cell, run.seed, run.id, record["episode"])
-        found = [("decoder", None, None, "readable", record["readable"])]
-        for swap in (*record["swaps"], *record["steering"]):
-            found += [(swap["kind"], swap["rank"], swap["dose"], score, swap[score]) for score in _SWAP_SCORES]
-        found += [("equal belief", None, None, score, value) for score, value in _scores(record["equal"] or {})]
-        for erasure in record["erasures"]:
-            kind = f"erased {erasure['part']}"
-            found += [(kind, erasure["rank"], None, score, value) for score, value in _scores(erasure)]
-        known = ((*each[:4], *(f"{number:.6g}" for number in each[4])) for each in found if each[4] is not None)
-        rows += [(*about, record["verdict"], *each) for each in known]
+        about = (run.environment, run.cell, run.seed, run.id, record["episode"], record["verdict"])
+        rows += [(*about, *what, *(f"{number:.6g}" for number in found)) for what, found in scores_of(record)]
+    for environment in results.environments:
+        for (cell, episode), records in _by_cell(results, environment).items():
+            about = (environment, cell, ALL_SEEDS, None, episode, _verdicts(records))
+            gathered: dict[tuple, list[Triple]] = {}
+            for (kind, rank, dose, score), found in (each for record in records for each in scores_of(record)):
+                # The rank of an eraser differs from seed to seed.
+                what = kind, None if kind.startswith(_ERASED) else rank, dose, score
+                gathered.setdefault(what, []).append(found)
+            for what, each in gathered.items():
+                mean = over_seeds(each, is_share=what[3] in _SHARES)
+                rows.append((*about, *what, *(f"{number:.6g}" for number in mean)))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
@@ -109,46 +162,53 @@ def interventions_csv(results: Results) -> str:
     return text.getvalue()
 
 
-def _scores(found: Record) -> Iterable[tuple[str, list[float] | None]]:
+def scores_of(record: Record) -> Iterator[tuple[tuple[str, int | None, float | None, str], Triple]]:
+    """All numbers of a record that have intervals: what was done (kind, rank, dose), the score, and the number."""
+    found = [("decoder", None, None, "readable", record["readable"])]
+    for swap in (*record["swaps"], *record["steering"]):
+        found += [(swap["kind"], swap["rank"], swap["dose"], score, swap[score]) for score in _SWAP_SCORES]
+    found += [("equal belief", None, None, score, value) for score, value in _scores(record["equal"] or {})]
+    for erasure in record["erasures"]:
+        kind = f"{_ERASED}{erasure['part']}"
+        found += [(kind, erasure["rank"], None, score, value) for score, value in _scores(erasure)]
+    return (((*each[:4],), each[4]) for each in found if each[4] is not None)
+
+
+def _scores(found: Record) -> Iterable[tuple[str, Triple]]:
     """What has an interval."""
-    return ((name, value) for name, value in found.items() if isinstance(value, list))
+    return ((name, value) for name, value in found.items() if isinstance(value, list | tuple))
 
 
-def _follow(results: Results, environment: str) -> Chart:
+def _follow(environment: str, drawn: list[_Drawn]) -> Chart:
     traces: list[Trace] = []
-    for (cell, episode), records, tint, is_last in _drawn_cells(results, environment):
-        ranks = sorted({swap["rank"] for record in records for swap in record["swaps"] if swap["rank"] is not None})
+    for each in drawn:
+        swaps = [swap for record in each.records for swap in record["swaps"]]
+        ranks = sorted({swap["rank"] for swap in swaps if swap["rank"] is not None})
         for kind, dash in _DASHES.items():
             places: list[tuple[str, Value]] = [(str(rank), _swap(kind, rank)) for rank in ranks]
             places += [(WHOLE, _swap(WHOLE, None))] if kind == "belief" else []
-            name = f"{called(cell)}, {kind}, episode {episode}"
-            line = _line(places, records, tint, dash, name, is_last=is_last)
-            traces.append(line | {"legendgroup": literal(cell), "name": literal(called(cell))})
-            traces[-1]["showlegend"] = kind == "belief" and is_last
+            traces.append(_line(places, each._replace(name=f"{each.name}, {kind}"), dash))
+            traces[-1]["showlegend"] = kind == "belief" and each.is_last
     layout = axes("directions that are swapped", "decides as the donor")
     layout["xaxis"] |= {"type": "category"}
     return Chart("", "use", environment, "Follow rate after a swap", _NOTE, traces, _from_0_to_1(layout))
 
 
-def _doses(results: Results, environment: str) -> Chart:
+def _doses(environment: str, drawn: list[_Drawn]) -> Chart:
     traces: list[Trace] = []
-    for (cell, episode), records, tint, is_last in _drawn_cells(results, environment):
-        doses = sorted({swap["dose"] for record in records for swap in record["steering"]})
+    for each in drawn:
+        doses = sorted({swap["dose"] for record in each.records for swap in record["steering"]})
         places: list[tuple[Any, Value]] = [(dose, _dose(dose)) for dose in doses]
-        line = _line(places, records, tint, "solid", f"{called(cell)}, episode {episode}", is_last=is_last)
-        traces.append(line | {"legendgroup": literal(cell), "name": literal(called(cell)), "showlegend": is_last})
+        traces.append(_line(places, each, "solid") | {"showlegend": each.is_last})
     layout = axes("dose", "decides as the donor")
     return Chart("", "use", environment, "Dose-response of steering", _STEERED, traces, _from_0_to_1(layout))
 
 
-def _line(
-    places: list[tuple[Any, Value]], records: list[Record], tint: str, dash: str, name: str, *, is_last: bool
-) -> Trace:
-    """Means over seeds, from the least seed to the greatest; the first checkpoint is pale."""
-    seeds = [(place, [each for each in map(value, records) if each is not None]) for place, value in places]
-    known = [(place, found) for place, found in seeds if found]
-    means = np.array([np.mean(found) for _, found in known])
-    low, high = (np.array([end(found) for _, found in known]) for end in (min, max))
+def _line(places: list[tuple[Any, Value]], drawn: _Drawn, dash: str) -> Trace:
+    """Means over seeds with their intervals; the first checkpoint is pale."""
+    found = [(place, over_seeds(map(value, drawn.records), is_share=True)) for place, value in places]
+    known = [(place, mean) for place, mean in found if not math.isnan(mean.value)]
+    means, low, high = (np.array([mean[index] for _, mean in known]) for index in range(3))
     reach = {"type": "data", "symmetric": False, "array": numbers(high - means), "arrayminus": numbers(means - low)}
     return {
         "type": "scatter",
@@ -156,20 +216,24 @@ def _line(
         "x": [place for place, _ in known],
         "y": numbers(means),
         "error_y": reach | {"width": 3, "thickness": 1},
-        "line": {"color": tint, "dash": dash, "width": 2},
-        "marker": {"color": tint, "size": 7, "symbol": "circle" if is_last else "circle-open"},
-        "opacity": 1.0 if is_last else 0.4,
-        "hovertemplate": literal(f"{name}: %{{y:.0%}}<extra></extra>", markup=True),
+        "line": {"color": drawn.tint, "dash": dash, "width": 2},
+        "marker": {"color": drawn.tint, "size": 7, "symbol": "circle" if drawn.is_last else "circle-open"},
+        "opacity": 1.0 if drawn.is_last else 0.4,
+        "hovertemplate": literal(f"{drawn.name}: %{{y:.0%}}<extra></extra>", markup=True),
         "meta": {"kind": "use"},
+        "legendgroup": literal(drawn.legend),
+        "name": literal(drawn.legend),
     }
 
 
-def _drawn_cells(results: Results, environment: str) -> Iterable[tuple[tuple[str, int], list[Record], str, bool]]:
+def _drawn_cells(results: Results, environment: str) -> list[_Drawn]:
     here = _by_cell(results, environment)
     last = max((episode for _, episode in here), default=0)
     cells = in_order(run.cell for run in results.runs)
-    for (cell, episode), records in here.items():
-        yield (cell, episode), records, colour(cell, cells), episode == last
+    return [
+        _Drawn(f"{called(cell)}, episode {episode}", called(cell), records, colour(cell, cells), episode == last)
+        for (cell, episode), records in here.items()
+    ]
 
 
 def _by_cell(results: Results, environment: str) -> dict[tuple[str, int], list[Record]]:
@@ -185,37 +249,19 @@ def _by_cell(results: Results, environment: str) -> dict[tuple[str, int], list[R
 def _swap(kind: str, rank: int | None) -> Value:
     """The follow rate of one kind of swap."""
 
-    def value(record: Record) -> float | None:
+    def value(record: Record) -> Triple | None:
         swaps = [swap for swap in record["swaps"] if (swap["kind"], swap["rank"]) == (kind, rank)]
-        return _first(swaps[0]["follow"]) if swaps else None
+        return swaps[0]["follow"] if swaps else None
 
     return value
 
 
 def _dose(dose: float) -> Value:
-    def value(record: Record) -> float | None:
+    def value(record: Record) -> Triple | None:
         swaps = [swap for swap in record["steering"] if swap["dose"] == dose]
-        return _first(swaps[0]["follow"]) if swaps else None
+        return swaps[0]["follow"] if swaps else None
 
     return value
-
-
-def _side_losses(record: Record) -> tuple[float | None, float | None]:
-    """The return that is lost with the treasure's side, and with as many random directions."""
-    for erasure in record["erasures"]:
-        if erasure["part"] == "side":
-            return _first(erasure["loss"]), _first(erasure["random_loss"])
-    return None, None
-
-
-def _first(ratio: list[float] | None) -> float | None:
-    """The value of one that has an interval."""
-    return ratio[0] if ratio else None
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known else None
 
 
 def _from_0_to_1(layout: dict[str, Any]) -> dict[str, Any]:
