@@ -12,6 +12,10 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # Two workers on two cores: one thread each. NumPy's would wait for each other most of the time.
 os.environ.setdefault("NPROC", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Programs are found by all that goes into them, so that a change in the package or in JAX compiles anew.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "xla"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 import jax
 import pytest
@@ -19,12 +23,6 @@ from jax._src import compiler
 from jaxtyping import install_import_hook
 
 install_import_hook("beliefscope", "beartype.beartype")
-
-# Programs are found by all that goes into them, so that a change in the package or in JAX compiles anew.
-jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "xla"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
 
 _COUNT = pytest.StashKey[int]()  # of tests so far
 _MAPS = Path("/proc/self/maps")
@@ -44,46 +42,53 @@ def pytest_addoption(parser):
     parser.addoption("--kill-seed", type=int, default=0, help="which moments it draws")
 
 
-# These modules compile as users do: they compute for longer than they compile, or they compare results bit by bit.
-# So do all processes that tests start.
-AS_USERS_DO = (
+# These modules compare results bit by bit, or to the last digits, and compile as users do; so do all processes.
+BIT_BY_BIT = (
+    "agent/test_cells.py",
     "agent/test_kill.py",
     "agent/test_last_network.py",
     "agent/test_learning.py",
     "agent/test_train.py",
+    "information/test_neural.py",
+    "interventions/test_parts.py",
+    "test_fast_keys.py",
+)
+# These compute for longer than they compile, and need fast programs.
+COMPUTING = (
     "auditing",
     "information/test_atoms.py",
     "information/test_best_bound.py",
     "information/test_calibrate.py",
-    "information/test_neural.py",
     "information/test_sufficiency.py",
     "interventions/test_ground_truth.py",
-    "interventions/test_parts.py",
-    "study",
-    "test_fast_keys.py",
-    "test_trained_study.py",
 )
-# Several times faster to compile, several times slower to run.
-QUICKLY = {
-    "xla_backend_optimization_level": "0",
-    "xla_cpu_parallel_codegen_split_count": "1",
-    "xla_cpu_use_fusion_emitters": "False",
-    "xla_llvm_disable_expensive_passes": "True",
-}
-compiler_options = compiler.get_compile_options
+# As fast to run, and a quarter faster to compile.
+WITHOUT_EMITTERS = {"xla_cpu_parallel_codegen_split_count": "1", "xla_cpu_use_fusion_emitters": "False"}
+# Several times faster to compile, and several times slower to run.
+QUICKLY = WITHOUT_EMITTERS | {"xla_backend_optimization_level": "0", "xla_llvm_disable_expensive_passes": "True"}
+
+_compile_options = compiler.get_compile_options
+_chosen: dict[str, str] = {}
 
 
-def quick_options(*arguments, env_options_overrides=None, **keywords):
-    """JAX's options for the compiler, with those above where the call does not give its own."""
-    return compiler_options(*arguments, env_options_overrides=QUICKLY | dict(env_options_overrides or {}), **keywords)
+def with_chosen_options(*arguments, env_options_overrides=None, **keywords):
+    """JAX's options for the compiler, with those of the module where the call does not give its own."""
+    return _compile_options(*arguments, env_options_overrides=_chosen | dict(env_options_overrides or {}), **keywords)
+
+
+compiler.get_compile_options = with_chosen_options
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quickly_compiled(request):
+def compiled_as_the_module_needs(request):
     """Programs of other modules are let go of where they were compiled otherwise."""
     here = request.path.relative_to(Path(__file__).parent)
-    quickly = not any(here.is_relative_to(path) for path in AS_USERS_DO)
-    options = quick_options if quickly else compiler_options
-    if compiler.get_compile_options is not options:
-        compiler.get_compile_options = options
+
+    def is_in(paths: tuple[str, ...]) -> bool:
+        return any(here.is_relative_to(path) for path in paths)
+
+    options = {} if is_in(BIT_BY_BIT) else WITHOUT_EMITTERS if is_in(COMPUTING) else QUICKLY
+    if _chosen != options:
+        _chosen.clear()
+        _chosen.update(options)
         jax.clear_caches()
