@@ -60,7 +60,9 @@ COMPUTING = (
     "information/test_best_bound.py",
     "information/test_calibrate.py",
     "information/test_sufficiency.py",
+    "information/test_warning_signs.py",
     "interventions/test_ground_truth.py",
+    "measurement/test_checkpoints.py",
 )
 # As fast to run, and a quarter faster to compile.
 WITHOUT_EMITTERS = {"xla_cpu_parallel_codegen_split_count": "1", "xla_cpu_use_fusion_emitters": "False"}
@@ -79,15 +81,24 @@ def with_chosen_options(*arguments, env_options_overrides=None, **keywords):
 compiler.get_compile_options = with_chosen_options
 
 
-@pytest.fixture(scope="module", autouse=True)
-def compiled_as_the_module_needs(request):
-    """Programs of other modules are let go of where they were compiled otherwise."""
-    here = request.path.relative_to(Path(__file__).parent)
+def options_of(module: Path) -> dict[str, str]:
+    here = module.relative_to(Path(__file__).parent)
 
     def is_in(paths: tuple[str, ...]) -> bool:
         return any(here.is_relative_to(path) for path in paths)
 
-    options = {} if is_in(BIT_BY_BIT) else WITHOUT_EMITTERS if is_in(COMPUTING) else QUICKLY
+    return {} if is_in(BIT_BY_BIT) else WITHOUT_EMITTERS if is_in(COMPUTING) else QUICKLY
+
+
+def pytest_collection_modifyitems(items):
+    """Those that compile in the same way come one after another; those that take longest come first."""
+    items.sort(key=lambda item: len(options_of(item.path)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_as_the_module_needs(request):
+    """Programs of other modules are let go of where they were compiled otherwise."""
+    options = options_of(request.path)
     if _chosen != options:
         _chosen.clear()
         _chosen.update(options)
