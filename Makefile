@@ -23,11 +23,11 @@ demo: $(READY)
 	.venv/bin/beliefscope report runs/demo
 
 test: $(READY) lint
-	.venv/bin/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 # Those with a cluster come last, by themselves: it has processes enough for two cores.
 test-slow: $(READY)
-	.venv/bin/python -m pytest -n $(WORKERS) -m slow --ignore tests/study/test_ray.py
+	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m slow --ignore tests/study/test_ray.py
 	.venv/bin/python -m pytest tests/study/test_ray.py
 
 faults: $(READY)

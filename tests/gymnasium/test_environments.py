@@ -17,7 +17,6 @@ from beliefscope.pomdp import discounted_return
 
 MAZE = bs.TMaze(3, 0.3)
 EXPLORATION = [1 / 2, 1 / 6, 1 / 6, 1 / 6]
-pytestmark = pytest.mark.usefixtures("quickly_compiled")
 
 
 def played(env, seed, steps=30):

@@ -9,8 +9,6 @@ from zoo import POMDPS
 
 from beliefscope.pomdp import POMDP, TabularPOMDP, TMaze, check_pomdp
 
-pytestmark = pytest.mark.usefixtures("quickly_compiled")
-
 
 class Walk(POMDP):
     """A walk on a line, seen with noise, that ends at 3; `defect` breaks one thing."""

@@ -14,13 +14,10 @@ pytestmark = pytest.mark.slow
 FAULTS = Path(__file__).parent / "faults"
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory) -> str:
+@pytest.fixture
+def table(whole) -> str:
     """That of a run without faults."""
-    folder = tmp_path_factory.mktemp("whole")
-    status, _, err = run("run", definition(folder), "--out", folder / "out", "--workers", 1)
-    assert status == 0, err
-    return StudyFolder(folder / "out").csv()
+    return whole.csv()
 
 
 def go(folder: Path) -> tuple[int, str, str]:

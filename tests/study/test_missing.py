@@ -15,14 +15,6 @@ MORE = TOML.replace("estimators =", "epsilons = [0.0, 0.2]\nestimators =")
 AGAIN = "trained again, since measurements that are asked for need its networks: T-Maze, L = 3, GRU, seed {}"
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> StudyFolder:
-    folder = tmp_path_factory.mktemp("whole")
-    status, _, err = run("run", definition(folder), "--out", folder / "out", "--workers", 1)
-    assert status == 0, err
-    return StudyFolder(folder / "out")
-
-
 @pytest.fixture
 def archived(whole, tmp_path) -> StudyFolder:
     """The study without its networks."""

@@ -25,7 +25,6 @@ from beliefscope.store.study_folder import count_states
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 LONGER = TOML.replace("num_episodes = 20", "num_episodes = 300").replace("epochs = 2", "epochs = 50")
-XLA = str(HERE.parents[1] / ".pytest_cache" / "xla")
 
 
 class Cluster:
@@ -67,7 +66,7 @@ def cluster() -> Iterator[Cluster]:
         subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", "study.cluster"],
             cwd=HERE.parent,
-            env={**os.environ, **settings, "JAX_COMPILATION_CACHE_DIR": XLA},
+            env={**os.environ, **settings},
             text=True,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -1,6 +1,5 @@
 """A study of seconds: T-Maze L = 3, two agents of 20 episodes, two fits."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -36,12 +35,10 @@ def definition(folder: Path, text: str = TOML) -> Path:
 
 
 def beliefscope(*arguments: object, stdout: int | IO[str] = subprocess.PIPE) -> subprocess.Popen[str]:
-    """The command in a process of its own, which keeps compiled programs where all these tests find them."""
-    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[2] / ".pytest_cache" / "xla")}
+    """The command in a process of its own."""
     code = "import sys; from beliefscope.cli import main; sys.exit(main())"
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
-        env=environment,
         text=True,
         stdout=stdout,
         stderr=subprocess.PIPE,
