@@ -1,4 +1,4 @@
-"""Draws docs/first-look.png, the picture in the README: return, sufficiency and bits through training.
+"""Draws docs/first-look.png, a picture in results.md: return, sufficiency and bits through training.
 
     python docs/first_look.py
 
