@@ -1,13 +1,14 @@
-"""What fuzzing found once: each of these files ended a command with something else than a sentence."""
+"""What fuzzing found once: each of these inputs ended with something else than a sentence."""
 
 import io
 import zipfile
 
+import jax
 import numpy as np
 import polars
 import pytest
 
-from beliefscope import TMaze
+from beliefscope import ExactFilter, TMaze, pairs_from_trajectories
 from beliefscope.auditing import logs
 from beliefscope.auditing.logs import read_log
 from beliefscope.cli import main
@@ -48,3 +49,13 @@ def test_a_parquet_file_at_which_polars_aborts_is_refused(tmp_path, monkeypatch)
     monkeypatch.setattr(logs, "_TRY", "import os; os.abort()")
     with pytest.raises(ValueError, match=r"a \.parquet file can be read by Polars, .* write it again"):
         read_log(tmp_path / "log.parquet", TMaze(3))
+
+
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, 1e30, 2.0**31])
+def test_observations_that_no_integer_can_be_are_refused(odd):
+    observations = np.zeros((3, 4))
+    observations[1, 2] = odd
+    given = {"memory": np.zeros((3, 4, 2)), "actions": np.zeros((3, 4), int), "lengths": np.full(3, 4)}
+    maze = TMaze(3)
+    with pytest.raises(ValueError, match=r"an observation of TMaze is .* in episode 1 at step 2"):
+        pairs_from_trajectories(jax.random.key(0), maze, ExactFilter(maze), observations=observations, **given)

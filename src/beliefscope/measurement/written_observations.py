@@ -94,9 +94,7 @@ def _checked(pomdp: POMDP, seen: PyTree, codes: np.ndarray | None) -> PyTree:
     """Of the POMDP's types; refuse codes that no observation has, and numbers that are no observation."""
     kinds = [leaf.dtype for leaf in jax.tree.leaves(_form(pomdp))]
     for array, kind in zip(jax.tree.leaves(seen), kinds, strict=True):
-        wrong = (
-            np.argwhere(array != np.round(array)) if jnp.issubdtype(kind, jnp.integer) else np.argwhere(array != array)
-        )
+        wrong = np.argwhere(~_is_whole(array, kind) if jnp.issubdtype(kind, jnp.integer) else array != array)
         require(
             len(wrong) == 0,
             rule=f"an observation of {type(pomdp).__name__} is {observation_form(pomdp)}",
@@ -118,6 +116,12 @@ def _checked(pomdp: POMDP, seen: PyTree, codes: np.ndarray | None) -> PyTree:
         advice="pass one-hot codes, or observations as the POMDP gives them",
     )
     return seen
+
+
+def _is_whole(array: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """Where it holds whole numbers that an integer of this kind can be."""
+    numbers, limits = array.astype(np.float64), np.iinfo(kind)
+    return (numbers == np.round(numbers)) & (numbers >= limits.min) & (numbers <= limits.max)
 
 
 def _check_range(pomdp: POMDP, seen: PyTree) -> None:
