@@ -27,12 +27,9 @@ from claims.tables import (
 )
 
 from beliefscope import TMaze, maximal_return, read_study
-from beliefscope.claims import ledger
+from beliefscope.claims import as_text, ledger
 from beliefscope.claims.evidence import Evidence
 from beliefscope.claims.several_environments import EPSILONS
-from beliefscope.claims.verdict import (
-    as_text,
-)
 from beliefscope.paper import CELLS, ENVIRONMENTS, HIKE, LONG, MAZE, STOCHASTIC
 from beliefscope.results.curves import panels
 from beliefscope.results.table import from_columns
@@ -222,10 +219,10 @@ def test_a_part_that_failed_fits_decide_is_shown_with_and_without_them():
     assert found.remark.endswith("Without the checkpoints whose fit failed: holds.")
     part = f"{LONG}: least I of optimal points"
     assert "1 of " in str(found.numbers[part])
-    assert str(found.numbers[f"without failed fits, {part}"]).endswith("0 of 519 points under 4.75: holds")
-    # What failed fits do not decide is shown once.
-    assert f"without failed fits, {MAZE}: least I of optimal points" not in found.numbers
-    assert verdict(3, mixed).numbers == verdict(3, rows).numbers
+    assert [*found.without_failed_fits] == [part]  # what failed fits do not decide is shown once
+    assert str(found.without_failed_fits[part]).endswith("0 of 519 points under 4.75: holds")
+    assert f"   - without failed fits, {part}: " in as_text([found])
+    assert not verdict(4, rows).without_failed_fits
 
 
 def test_an_optimum_that_is_no_return_is_refused():

@@ -9,6 +9,7 @@ whose fit failed changes whether a part holds, the claim shows it both ways; the
 import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -78,6 +79,12 @@ class Verdict(NamedTuple):
     numbers: dict[str, str | float]
     verdict: Outcome
     remark: str
+    without_failed_fits: Mapping[str, str | float] = MappingProxyType({})  # of the parts that these decide
+
+    @property
+    def num_unknown(self) -> int:
+        """Parts that were not measured."""
+        return sum(found == NOT_MEASURED for found in self.numbers.values())
 
 
 def mean_interval(values: Sample) -> Estimate:
@@ -205,9 +212,8 @@ def judge(claim: Claim, evidence: Evidence) -> Verdict:
     changed = [name for name in outcomes if without[name] != outcomes[name]]
     if not changed:
         return verdict
-    numbers = {f"without failed fits, {name}": other.numbers[name] for name in changed}
     remark = f"{verdict.remark} Without the checkpoints whose fit failed: {other.verdict}."
-    return verdict._replace(numbers=verdict.numbers | numbers, remark=remark)
+    return verdict._replace(remark=remark, without_failed_fits={name: other.numbers[name] for name in changed})
 
 
 def _judged(claim: Claim, evidence: Evidence) -> tuple[Verdict, dict[str, Outcome | None]]:
@@ -228,6 +234,12 @@ def _judged(claim: Claim, evidence: Evidence) -> tuple[Verdict, dict[str, Outcom
     return Verdict(*claim[:4], numbers=numbers, verdict=verdict, remark=remark), outcomes
 
 
+def known_numbers(verdict: Verdict) -> list[tuple[str, str]]:
+    """The findings for each part that was measured; of parts that failed fits decide, also without these."""
+    found = [(name, str(each)) for name, each in verdict.numbers.items() if each != NOT_MEASURED]
+    return found + [(f"without failed fits, {name}", str(each)) for name, each in verdict.without_failed_fits.items()]
+
+
 def as_text(verdicts: Sequence[Verdict]) -> str:
     """The ledger for a terminal; parts that were not measured are counted, not listed."""
     return "\n\n".join(map(_as_text, verdicts)) + "\n"
@@ -236,10 +248,9 @@ def as_text(verdicts: Sequence[Verdict]) -> str:
 def _as_text(verdict: Verdict) -> str:
     lines = _wrapped(f"{verdict.number}. {verdict.statement} ({verdict.where})", first="", others="   ")
     lines += _wrapped(f"Rule: {verdict.rule}", first="   ", others="   ")
-    known = {name: found for name, found in verdict.numbers.items() if found != NOT_MEASURED}
-    lines += [f"   - {name}: {found}" for name, found in known.items()]
-    if len(known) < len(verdict.numbers):
-        lines.append(f"   - {NOT_MEASURED}: {len(verdict.numbers) - len(known)} of {len(verdict.numbers)} parts")
+    lines += [f"   - {name}: {found}" for name, found in known_numbers(verdict)]
+    if verdict.num_unknown:
+        lines.append(f"   - {NOT_MEASURED}: {verdict.num_unknown} of {len(verdict.numbers)} parts")
     return "\n".join(lines + _wrapped(f"=> {verdict.verdict}. {verdict.remark}", first="   ", others="      "))
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from beliefscope.claims import ledger
-from beliefscope.claims.verdict import NOT_MEASURED, Verdict
+from beliefscope.claims.verdict import Verdict, known_numbers
 from beliefscope.paper import AGGREGATED, CELL_NAMES, DRQN, HIKE_NOISE, MINE
 from beliefscope.report.charts import Chart, charts
 from beliefscope.report.findings import findings
@@ -133,7 +133,7 @@ def page(results: Results, *, traces: Iterable[StoredTrace], figures: list[str])
         findings=findings(results),
         verdicts=[verdict for verdict in verdicts if verdict.verdict != _OPEN],
         open_claims=_open_claims(verdicts),
-        known_numbers=_known,
+        known_numbers=known_numbers,
         groups=_groups(drawn, correlated, results),
         use_charts=of_use,
         use_rows=use_rows(results),
@@ -202,10 +202,6 @@ def _open_claims(verdicts: list[Verdict]) -> str:
         f"These results do not judge {which} {number} claims: a verdict needs the paper's environments at full scale "
         "with at least four seeds. `beliefscope claims` prints each claim, its rule and the numbers that there are."
     )
-
-
-def _known(verdict: Verdict) -> list[tuple[str, str]]:
-    return [(name, str(found)) for name, found in verdict.numbers.items() if found != NOT_MEASURED]
 
 
 def _groups(drawn: list[Chart], correlated: list[Correlated], results: Results) -> list[Group]:
