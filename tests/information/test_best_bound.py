@@ -65,6 +65,15 @@ def test_infinite_information_reads_at_least():
     assert 9 < found.bits <= np.log2(2 * ROWS / 5)
 
 
+@pytest.mark.slow
+def test_infinite_information_in_one_column_reads_at_least():
+    """Of 10,000 pairs there are so many near ones that the weights of the bound itself show nothing."""
+    x = np.random.default_rng(1).normal(size=(10_000, 1))
+    found = ONCE.estimate(jax.random.key(1), x, x)
+    assert found.warnings == (AT_LEAST,)
+    assert found.bits > 10
+
+
 def test_a_constant_has_no_information():
     x, y = gaussian_pairs(1.0)
     assert BestBound().estimate(KEY, x, np.ones_like(y)).bits == 0

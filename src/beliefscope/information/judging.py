@@ -216,10 +216,14 @@ def chosen_weights(scores: Float[Array, "k n n"], rules: Rules) -> Float[Array, 
         mixed = jnp.tensordot(share * free + (1 - share) * safe, scores, axes=1)
         return jnp.where(value(mixed).effective >= rules.effective, share, 0)
 
+    def shows(weights: Float[Array, " k"]) -> Float[Array, ""]:
+        return value(jnp.tensordot(weights, scores, axes=1)).safe > 0
+
     share = jnp.max(lax.map(is_known, jnp.array(_SHARES)))
     weights = share * free + (1 - share) * safe
-    # Fitted on some of the shuffled pairs. Where all of them together show nothing, 0 is the better critic.
-    return jnp.where(value(jnp.tensordot(weights, scores, axes=1)).safe > 0, weights, 0)
+    # Fitted on some of the shuffled pairs. Where all of them together show nothing, 0 is the better critic. The free
+    # weights may do so where the information is infinite: then the safe ones are left.
+    return jnp.where(shows(weights), weights, jnp.where(shows(safe), safe, 0))
 
 
 def _largest(weights: Float[Array, " k"], scores: Float[Array, "k n n"]) -> Float[Array, ""]:
