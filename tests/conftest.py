@@ -18,16 +18,16 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1]
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
-# Bytecode is kept as well, whatever the environment says: many tests start processes.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False
-
 import jax
 import pytest
 from jax._src import compiler
 from jaxtyping import install_import_hook
 
 install_import_hook("beliefscope", "beartype.beartype")
+
+# Bytecode is kept as well, whatever the environment says: many tests start processes.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 _COUNT = pytest.StashKey[int]()  # of tests so far
 _MAPS = Path("/proc/self/maps")
@@ -68,6 +68,7 @@ COMPUTING = (
     "information/test_warning_signs.py",
     "interventions/test_ground_truth.py",
     "measurement/test_checkpoints.py",
+    "test_trained_study.py",
 )
 # As fast to run, and a quarter faster to compile.
 WITHOUT_EMITTERS = {"xla_cpu_parallel_codegen_split_count": "1", "xla_cpu_use_fusion_emitters": "False"}
