@@ -6,6 +6,7 @@ process finds what another one, or an earlier call, has compiled.
 
 import gc
 import os
+import sys
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -23,6 +24,10 @@ from jax._src import compiler
 from jaxtyping import install_import_hook
 
 install_import_hook(["beliefscope", "benchmarks.known_information"], "beartype.beartype")
+
+# Bytecode is kept as well, whatever the environment says: many tests start processes.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 _COUNT = pytest.StashKey[int]()  # of tests so far
 _MAPS = Path("/proc/self/maps")
@@ -63,6 +68,7 @@ COMPUTING = (
     "information/test_warning_signs.py",
     "interventions/test_ground_truth.py",
     "measurement/test_checkpoints.py",
+    "test_trained_study.py",
 )
 # As fast to run, and a quarter faster to compile.
 WITHOUT_EMITTERS = {"xla_cpu_parallel_codegen_split_count": "1", "xla_cpu_use_fusion_emitters": "False"}

@@ -5,8 +5,10 @@ import zlib
 import numpy as np
 from scipy import stats
 
-from beliefscope.claims import ledger
+from beliefscope.claims import CLAIMS
+from beliefscope.claims.evidence import Evidence
 from beliefscope.claims.several_environments import EPSILONS
+from beliefscope.claims.verdict import judge
 from beliefscope.paper import CELLS, ENVIRONMENTS, HIKE, LONG, MAZE, STOCHASTIC, VARYING
 from beliefscope.results.curves import panels
 from beliefscope.results.table import make_table
@@ -62,9 +64,9 @@ def table(rows):
 
 
 def verdict(number, rows, optimum=OPTIMUM):
-    found = ledger(table(rows), optimum=optimum)
-    assert [each.number for each in found] == list(range(1, 12))
-    return found[number - 1]
+    claim = CLAIMS[number - 1]
+    assert claim.number == number
+    return judge(claim, Evidence(table(rows), optimum))
 
 
 def curves(environments, *, best=1.0, bits=5.5, skill=SKILL, **others):

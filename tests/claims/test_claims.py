@@ -7,6 +7,7 @@ import pytest
 from claims.tables import (
     BEST,
     FULL,
+    OPTIMUM,
     QUICK,
     SKILL,
     claim_6,
@@ -143,7 +144,9 @@ FAILING = {
 
 @pytest.mark.parametrize("number", HOLDING)
 def test_a_claim_holds_where_all_is_as_it_says(number):
-    found = verdict(number, HOLDING[number]())
+    found, all_claims = verdict(number, HOLDING[number]()), ledger(table(HOLDING[number]()), optimum=OPTIMUM)
+    assert [each.number for each in all_claims] == list(range(1, 12))
+    assert all_claims[number - 1] == found
     assert found.verdict == "holds", [each for each in found.numbers.items() if "holds" not in str(each[1])]
 
 

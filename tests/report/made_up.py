@@ -178,9 +178,9 @@ def stored_study(folder: Path, text: str = TOML) -> StudyFolder:
     """A study's folder of which nothing is done yet."""
     file = folder / "made-up.toml"
     file.write_text(text)
-    stored = StudyFolder(folder / "out")
-    stored.prepare(read_study(str(file)).describe())
-    for spec, run in zip(read_study(str(file)).runs, stored.runs, strict=True):
+    stored, study = StudyFolder(folder / "out"), read_study(str(file))
+    stored.prepare(study.describe())
+    for spec, run in zip(study.runs, stored.runs, strict=True):
         write_atomic(stored.files.run(run.id).spec, spec.training.canonical_json().encode())
     return stored
 

@@ -134,8 +134,9 @@ def test_the_whole_paper_trains_the_runs_of_generalisation_but_once():
 def test_the_whole_paper_reads_in_both_variants_and_does_nothing_twice(scale, variant):
     study = read_study("paper", scale=scale, variant=variant)
     assert len(study.runs) == 45 * {"quick": 2, "small": 4}[scale]
+    runs = {run.id: run for run in study.runs}
     named = {
-        (run.id, each.spec, episode) for run in study.runs for each in run.measurements for episode in each.episodes
+        (id, each.spec, episode) for id, run in runs.items() for each in run.measurements for episode in each.episodes
     }
     assert len(named) == measured(study)
 

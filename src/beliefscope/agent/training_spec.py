@@ -5,6 +5,7 @@ names, digests of arrays, a schema number. It depends neither on the time nor on
 """
 
 import dataclasses
+import functools
 import hashlib
 import inspect
 import json
@@ -178,6 +179,7 @@ def _check_number(name: str, value: float, *, upper: float) -> None:
     )
 
 
+@functools.cache  # a study has hundreds of runs with the same few cells
 def _check_cell(cell: type[Cell], *, input_size: int, hidden_size: int) -> None:
     """Refuse a class that is not a whole cell, or whose step changes the memory's structure, shapes or types."""
     require(
