@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from beliefscope.information.networks import Codes, on_each
 
@@ -216,7 +216,7 @@ def chosen_weights(scores: Float[Array, "k n n"], rules: Rules) -> Float[Array, 
         mixed = jnp.tensordot(share * free + (1 - share) * safe, scores, axes=1)
         return jnp.where(value(mixed).effective >= rules.effective, share, 0)
 
-    def shows(weights: Float[Array, " k"]) -> Float[Array, ""]:
+    def shows(weights: Float[Array, " k"]) -> Bool[Array, ""]:
         return value(jnp.tensordot(weights, scores, axes=1)).safe > 0
 
     share = jnp.max(lax.map(is_known, jnp.array(_SHARES)))
