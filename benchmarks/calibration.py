@@ -3,6 +3,7 @@
     python benchmarks/calibration.py best-bound docs/best-bound.json   the best bound on the cases it was built on
         --frozen                                                       and on those that are looked at once: 20 minutes
         --tails                                                        only the frozen list with heavy tails
+        --later                                                        only the third frozen list
     python benchmarks/calibration.py picture docs/best-bound.json      draws docs/best-bound.png
     python benchmarks/calibration.py measure docs/calibration.json     the other estimators, N = 10,000, 5 seeds
     python benchmarks/calibration.py page docs                         prints the page docs/calibration.md of both
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from known_information.cases import EstimatorCase, estimator_cases, tail_cases
+from known_information.cases import EstimatorCase, estimator_cases, later_cases, tail_cases
 
 from beliefscope.information import (
     KSG,
@@ -126,7 +127,8 @@ def best_bound(options: argparse.Namespace) -> None:
     lists = [True] * options.frozen + [False]
     done = json.loads(options.file.read_text()) if options.file.exists() else []
     there = {row["case"] for row in done}
-    for cases in [tail_cases()] if options.tails else (estimator_cases(frozen=half) for half in lists):
+    chosen = [tail_cases()] * options.tails + [later_cases()] * options.later
+    for cases in chosen or (estimator_cases(frozen=half) for half in lists):
         for case in cases.values():
             if case.name not in there and options.cases in case.name:
                 done.append(judge(case))
@@ -373,6 +375,7 @@ def main() -> None:
     parser.add_argument("--cases", default="", help="only cases whose names contain this")
     parser.add_argument("--frozen", action="store_true", help="also the frozen cases")
     parser.add_argument("--tails", action="store_true", help="the frozen list of tails and independent data instead")
+    parser.add_argument("--later", action="store_true", help="the third frozen list instead")
     options = parser.parse_args()
     {"best-bound": best_bound, "picture": picture, "measure": run, "page": page}[options.action](options)
 

@@ -3,6 +3,7 @@
 `estimator_cases(frozen=False)` returns those that settings may be chosen on, by name; `estimator_cases(frozen=True)`
 those that nobody looks at before the estimator is finished. Both have the same families of data, with other
 parameters and other random constants. `tail_cases()` are frozen too: independent data of many shapes, and heavy tails.
+`later_cases()` are a third frozen list, of all families.
 
 An `EstimatorCase` has the true bits and two methods. `sample(seed, num_samples)` returns pairs.
 `reference(x, y, train, judge)` returns the bits of a model that knows the family of the data but not its parameters:
@@ -90,6 +91,69 @@ def tail_cases() -> dict[str, EstimatorCase]:
         tailed_case("lognormal", 8, bits=5.0),
         tailed_case("fifth power", 2, bits=2.0),
         tailed_case("fifth power", 5, bits=0.5),
+    ]
+    return {case.name: replace(case, frozen=True) for case in cases}
+
+
+def later_cases() -> dict[str, EstimatorCase]:
+    """A third frozen list: all families again, with parameters and random constants that no other list has.
+
+    Written down before anything was run on it, after the last change of how candidates are weighed.
+    """
+    tiger = tiger_beliefs(doors=3, actions=3, accuracy=0.75, horizon=7)
+    quiet = tiger_beliefs(doors=2, actions=3, accuracy=0.55, horizon=10)
+    small = random_beliefs(31, states=3, observations=2, actions=2, horizon=4)
+    large = random_beliefs(32, states=5, observations=2, actions=2, horizon=8, resets=True)
+    sharp = random_beliefs(33, states=4, observations=3, actions=2, horizon=3)
+    short = random_beliefs(34, states=2, observations=3, actions=2, horizon=3)
+    long = random_beliefs(35, states=6, observations=3, actions=2, horizon=5, resets=True)
+    two = random_beliefs(36, states=2, observations=3, actions=3, horizon=3)
+    four = random_beliefs(37, states=4, observations=2, actions=2, horizon=6, resets=True)
+    six = random_beliefs(38, states=6, observations=3, actions=2, horizon=3)
+    cases = [
+        belief_case("tiger of 3 doors, 3 actions", tiger, columns=40, noise=0.35, rough=True),
+        belief_case("tiger that is quiet", quiet, columns=64, noise=0.2),
+        belief_case("POMDP 31", small, columns=48, noise=0.15, rough=True),
+        belief_case("POMDP 32", large, columns=64, noise=0.5),
+        belief_case("POMDP 33", sharp, columns=32, noise=0.05, rough=True),
+        belief_case("POMDP 34", short, columns=64, noise=0.8, rough=True),
+        belief_case("POMDP 35", long, columns=32, noise=0.3),
+        belief_case("POMDP 36", two, columns=48, noise=0.6, rough=True),
+        same_belief_case("POMDP 37", four),
+        same_belief_case("POMDP 38", six),
+        code_case("random", 51, columns=64, noise=0.8, width=102, useless=100),
+        code_case("random", 404, columns=128, noise=0.7, width=808),
+        code_case("smooth", 102, columns=32, noise=0.2, width=102, useless=100),
+        code_case("smooth", 404, columns=64, noise=0.6, width=404),
+        code_case("hierarchical", 51, columns=48, noise=0.4, width=51),
+        code_case("hierarchical", 404, columns=64, noise=0.05, width=408, useless=100),
+        gaussian_case("dense", 40, rank=40, bits=5.0),
+        gaussian_case("dense", 8, rank=8, bits=10.0),
+        gaussian_case("dense", 25, rank=2, bits=0.5),
+        gaussian_case("in pairs", 30, rank=30, bits=9.0),
+        gaussian_case("sparse", 30, rank=4, bits=1.5),
+        gaussian_case("sparse", 16, rank=2, bits=8.0),
+        uniform_case(1, 0.3),
+        uniform_case(3, 0.2),
+        student_case(4, freedom=1, bits=1.2),
+        student_case(3, freedom=4, bits=3.5),
+        student_case(6, freedom=3, bits=0.4),
+        rotated_case("asinh", 10, bits=6.0),
+        rotated_case("asinh", 3, bits=1.0),
+        rotated_case("cube", 12, bits=3.0),
+        rotated_case("spiral", 4, bits=3.0),
+        independent_case("3 and 3, t(2)", Shuffled(student_case(3, freedom=2, bits=1.0).model)),
+        independent_case("16 and 3, normal", Noise((16,), (3,))),
+        independent_case("96 and 204, normal", Noise((96,), (204,))),
+        independent_case("128 and 404, tree", Shuffled(code("404 tree", "hierarchical", 404, 128, 0.2, 404))),
+        independent_case("3 and 3, uniform", Shuffled(uniform_case(3, 0.25).model)),
+        independent_case("sets of 120", Shuffled(particle_case(120, 1, bits=2.5).model)),
+        particle_case(80, 2, bits=4.0, deviation=0.25),
+        particle_case(200, 1, bits=2.0, deviation=0.7),
+        particle_case(150, 3, bits=1.5, deviation=0.5),
+        infinite_case("y = x, d = 3", 3, SAME),
+        infinite_case("y the cube of x, d = 2", 2, CUBE),
+        infinite_case("y a spiral of x, d = 4", 4, spiral(orthogonal(constants("spiral 4"), 4), 1.5)),
     ]
     return {case.name: replace(case, frozen=True) for case in cases}
 

@@ -11,7 +11,7 @@ from scipy.stats import multivariate_t, norm
 
 from beliefscope.information import discrete_entropy, exact_entropy, gaussian_bits
 from benchmarks.known_information import families
-from benchmarks.known_information.cases import estimator_cases, tail_cases
+from benchmarks.known_information.cases import estimator_cases, later_cases, tail_cases
 from benchmarks.known_information.families import belief_atoms, random_tables, tiger_tables
 from benchmarks.known_information.models import (
     ARCSINH,
@@ -28,7 +28,8 @@ from benchmarks.known_information.models import (
 )
 
 LEARNING, FROZEN, TAILS = estimator_cases(frozen=False), estimator_cases(frozen=True), tail_cases()
-CASES = LEARNING | FROZEN | TAILS
+LATER = later_cases()
+CASES = LEARNING | FROZEN | TAILS | LATER
 FAMILIES = {
     "POMDP beliefs",
     "codes",
@@ -86,10 +87,10 @@ def simulated_beliefs(tables, horizon, num_episodes, rng):
 
 
 def test_names_are_unique_and_each_half_has_every_family():
-    assert len(CASES) == len(LEARNING) + len(FROZEN) + len(TAILS)
-    assert (len(LEARNING), len(FROZEN), len(TAILS)) == (82, 44, 27)
+    assert len(CASES) == len(LEARNING) + len(FROZEN) + len(TAILS) + len(LATER)
+    assert (len(LEARNING), len(FROZEN), len(TAILS), len(LATER)) == (82, 44, 27, 43)
     assert all(case.frozen for case in TAILS.values())
-    for half, frozen in ((LEARNING, False), (FROZEN, True)):
+    for half, frozen in ((LEARNING, False), (FROZEN, True), (LATER, True)):
         assert {case.family for case in half.values()} == FAMILIES
         assert all(case.frozen is frozen and case.name == name for name, case in half.items())
         known = [case for case in half.values() if case.closed_form is not None]

@@ -9,6 +9,7 @@ from interventions.agents import HandBuilt, coin_maze
 
 from beliefscope.belief import filter_of_paper
 from beliefscope.interventions import FlatAgent, erase, intervene, memory_parts
+from beliefscope.interventions.erasure import belief_labels, erased
 from beliefscope.interventions.swaps import prepare, swapped_at_equal_belief
 from beliefscope.pomdp import TMaze
 
@@ -113,9 +114,26 @@ def test_erasing_the_side_costs_the_agent_that_uses_it_and_not_the_one_that_igno
     assert parts["side"].loss.low > parts["side"].random_loss.high
     assert parts["time"].loss.value == 0
     assert parts["belief"].everything, "side and time are all that varies"
-    assert parts["belief"].left.high < 0.1 < parts["belief"].readable.low
+    assert parts["side"].sufficiency_loss is None, "too few episodes for a share"
     # Every coin is as good as another: it loses nothing beyond chance.
     assert {each.part: each.loss for each in ignores.erasures}["side"] == (0, 0, 0)
+
+
+def test_erasing_the_side_costs_sufficiency_if_no_copy_is_left_whether_it_is_used_or_not():
+    maze = coin_maze(L)
+    side = {"side": belief_labels(maze)["side"]}
+
+    def lost(agent, memory=None):
+        given = (FlatAgent(agent), maze, filter_of_paper(maze))
+        return erased(jax.random.key(4), *given, labels=side, memory=memory, num_episodes=600)[0]
+
+    used, ignored = lost(HandBuilt(of_side=1.0)), lost(HandBuilt(of_coin=1.0))
+    one, both = (lost(HandBuilt(of_side=1.0, of_copy=1.0), memory) for memory in (".side", None))
+    found: Any = (used, ignored, one, both)
+    assert all(each.sufficiency.value > 0.95 for each in found)
+    assert all(each.sufficiency_loss.low > 0.8 for each in (used, ignored, both))
+    assert all(each.random_sufficiency_loss.high < 0.2 for each in (used, ignored, both))
+    assert one.sufficiency_loss == pytest.approx((0, 0, 0), abs=0.1), "the copy tells the same"
 
 
 def test_the_summary_is_plain_sentences(uses):

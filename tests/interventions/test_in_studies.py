@@ -32,8 +32,9 @@ def made_record(run: str, episode: int) -> dict:
     if episode == 0:
         return about | {"verdict": "not readable", "readable": None, "swaps": [], "steering": [], "erasures": []}
     swaps = [swap(), swap("belief", 8, follow=0.7), swap("complement", 8, follow=0.1), swap("random", 8, follow=0.02)]
-    erasure = {"part": "side", "rank": 1, "width": 8, "returns": 1.0, "readable": None, "left": None}
-    erasure |= {"loss": [0.5, 0.4, 0.6], "random_loss": [0.1, 0.0, 0.2], "random_left": None}
+    erasure = {"part": "side", "rank": 1, "width": 8, "returns": 1.0, "sufficiency": [0.9, 0.8, 1.0]}
+    erasure |= {"loss": [0.5, 0.4, 0.6], "random_loss": [0.1, 0.0, 0.2]}
+    erasure |= {"sufficiency_loss": [0.8, 0.7, 0.9], "random_sufficiency_loss": None}
     equal = {"changed": [0.125, 0.1, 0.2], "values": None, "loss": None}
     found = {"verdict": "readable and used", "readable": [0.9, 0.8, 1.0], "swaps": swaps, "equal": equal}
     steering = [swap("steering", dose=dose, follow=dose / 2) for dose in (0.0, 1.0, 2.0)]

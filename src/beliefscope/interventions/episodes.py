@@ -210,6 +210,11 @@ def play_moments(key: PRNGKeyArray, agent: VectorAgent, pomdp: POMDP, filter: Fi
     return Played(played, moments.rows(np.flatnonzero(behind)))
 
 
+def play_again(key: PRNGKeyArray, agent: VectorAgent, pomdp: POMDP, *, num_episodes: int) -> Trajectory:
+    """Another agent's episodes in the worlds that `play_moments` has with this key."""
+    return agent.play(jax.random.split(fast_key(key), 3)[0], pomdp, num_episodes)
+
+
 @eqx.filter_jit
 def _kept(
     keys: Key[Array, " n"],

@@ -2,6 +2,9 @@
 
 The memory that is carried into the next step goes through an `Eraser`. What the agent reads off
 the memory within a step, its values, comes before that. So what is lost is what was remembered, not what is seen.
+
+What a memory loses of the belief is measured by its sufficiency given the time, on the histories of the whole agent:
+the erased agent reads them without acting. One step of each episode is a pair.
 """
 
 from collections.abc import Callable
@@ -17,11 +20,12 @@ from beliefscope.agent.network import RecurrentAgent
 from beliefscope.belief import Filter
 from beliefscope.errors import nearest, require
 from beliefscope.fast_keys import generator
-from beliefscope.interventions.episodes import Played, Removal, VectorAgent, play_moments
+from beliefscope.information.sufficiency import LEAST_PAIRS, Ratio, sufficiency
+from beliefscope.interventions.episodes import Moments, Played, Removal, VectorAgent, play_again, play_moments
 from beliefscope.interventions.stepped import BatchAgent, as_vector_agent
-from beliefscope.interventions.subspaces import NUMERICAL, Score, fit_belief_decoder, ratio_of_sums
+from beliefscope.interventions.subspaces import NUMERICAL, Score, ratio_of_sums
 from beliefscope.pomdp import POMDP, TMaze
-from beliefscope.pomdp.rollout import discounted_return
+from beliefscope.pomdp.rollout import Trajectory, discounted_return
 
 RANDOM = 2  # sets of random linear functions of the memory that each erasure is compared with
 
@@ -60,6 +64,8 @@ def fit_eraser(memory: Float[np.ndarray, "n w"], labels: Float[np.ndarray, "n c"
     left, sizes, _ = np.linalg.svd(cross, full_matrices=False) if cross.size else (np.zeros((width, 0)), np.zeros(0), 0)
     rank = int(np.sum(sizes > 1e-6 * sizes[0])) if len(sizes) and sizes[0] > 0 else 0
     matrix = (kept * deviations) @ left[:, :rank] @ left[:, :rank].T @ (kept / deviations).T
+    # What is constant stays so to the last digit: a decoder would find a trace of rounding.
+    matrix[np.ptp(memory, axis=0) == 0] = 0
     return Eraser(matrix, centre, 2 * np.abs(rows - rows @ matrix.T).max(axis=0), rank, width)
 
 
@@ -73,9 +79,9 @@ class Erasure:
     returns: float  # the mean discounted return with the whole memory
     loss: Score | None  # of return
     random_loss: Score | None  # None where the rank reaches the width: there is no other subspace
-    readable: Score | None  # the share of the belief's bits beyond t and o_t that a linear decoder reads: whole memory
-    left: Score | None  # the same of the memory after erasure, on the histories of the erased agent
-    random_left: Score | None  # of the first of the random sets
+    sufficiency: Score | None  # of the whole memory given the time; None for fewer than 500 pairs, or nothing to read
+    sufficiency_loss: Score | None
+    random_sufficiency_loss: Score | None  # the mean over the random sets
 
     @property
     def everything(self) -> bool:
@@ -109,7 +115,8 @@ def erased(
     columns, count = _columns(agent, memory), num_episodes
     # The eraser is fitted to other episodes than those that are counted.
     fitted, before = (play_moments(each, agent, pomdp, filter, num_episodes=count) for each in (key_fit, key_play))
-    rows, readable = fitted.moments.memory.astype(np.float64)[:, columns], _share(before)
+    rows, pairs = fitted.moments.memory.astype(np.float64)[:, columns], _one_of_each(before.moments)
+    whole = _sufficiency(pairs.memory, pairs)
     draw, found = generator(key_random), []
     for part, label in (belief_labels(pomdp) if labels is None else labels).items():
         marks = label(fitted.moments.belief.astype(np.float64), fitted.moments.time)
@@ -117,21 +124,20 @@ def erased(
         # As many random linear functions of the memory, erased in the same way.
         drawn = [draw.normal(size=(rows.shape[1], eraser.rank)) for _ in range(RANDOM * (not eraser.everything))]
         others = [fit_eraser(rows, rows @ functions) for functions in drawn]
-        after, *by_chance = (
-            play_moments(key_play, without(agent, each, columns), pomdp, filter, num_episodes=count)
-            for each in (eraser, *others)
-        )
+        agents = [without(agent, each, columns) for each in (eraser, *others)]
+        after, *by_chance = (play_again(key_play, each, pomdp, num_episodes=count) for each in agents)
+        left, *left_by_chance = (_sufficiency(_memories(each, pomdp, before, pairs), pairs) for each in agents)
         found.append(
             Erasure(
                 part=part,
                 rank=eraser.rank,
                 width=eraser.width,
-                returns=float(np.mean(_returns(before, pomdp))),
-                loss=_loss(before, [after], pomdp),
-                random_loss=_loss(before, by_chance, pomdp),
-                readable=readable,
-                left=_share(after),
-                random_left=_share(by_chance[0]) if by_chance else None,
+                returns=float(np.mean(_returns(before.trajectory, pomdp))),
+                loss=_loss(before.trajectory, [after], pomdp),
+                random_loss=_loss(before.trajectory, by_chance, pomdp),
+                sufficiency=None if whole is None else Score(*whole),
+                sufficiency_loss=_less(whole, [left]),
+                random_sufficiency_loss=_less(whole, left_by_chance),
             )
         )
     return tuple(found)
@@ -161,18 +167,40 @@ def _columns(agent: VectorAgent, memory: str | None) -> slice:
     return parts[memory]
 
 
-def _returns(played: Played, pomdp: POMDP) -> Float[np.ndarray, " n"]:
-    return np.asarray(discounted_return(played.trajectory.rewards, pomdp.discount), np.float64)
+def _returns(played: Trajectory, pomdp: POMDP) -> Float[np.ndarray, " n"]:
+    return np.asarray(discounted_return(played.rewards, pomdp.discount), np.float64)
 
 
-def _loss(before: Played, after: list[Played], pomdp: POMDP) -> Score | None:
+def _loss(before: Trajectory, after: list[Trajectory], pomdp: POMDP) -> Score | None:
     if not after:
         return None
     lost = np.mean([_returns(before, pomdp) - _returns(each, pomdp) for each in after], axis=0)
     return ratio_of_sums(lost, None, np.arange(len(lost)))
 
 
-def _share(played: Played) -> Score | None:
-    rows = played.moments
-    fitted = (rows.memory.astype(np.float64), rows.belief, rows.group, rows.episode)
-    return fit_belief_decoder(jax.random.key(0), *fitted, groups=int(rows.group.max()) + 1).share
+def _one_of_each(moments: Moments) -> Moments:
+    """A row of each episode, drawn at random."""
+    order = np.random.default_rng(0).permutation(len(moments.episode))
+    return moments.rows(order[np.unique(moments.episode[order], return_index=True)[1]])
+
+
+def _memories(agent: VectorAgent, pomdp: POMDP, played: Played, pairs: Moments) -> Float[np.ndarray, "n w"]:
+    """What this agent remembers where the pairs are, if it reads these histories."""
+    times = np.zeros((len(played.trajectory.lengths), 1), int)
+    times[pairs.episode, 0] = pairs.time
+    return agent.memories(pomdp, played.trajectory, times)[pairs.episode, 0]
+
+
+def _sufficiency(memory: Float[np.ndarray, "n w"], pairs: Moments) -> Ratio | None:
+    return sufficiency(memory, pairs.belief, pairs.time).value if len(memory) >= LEAST_PAIRS else None
+
+
+def _less(before: Ratio | None, after: list[Ratio | None]) -> Score | None:
+    """The mean loss. Its interval takes the errors of both sides for independent, which makes it too wide."""
+    known = [each for each in after if each is not None]
+    if before is None or not known:
+        return None
+    value = before.value - float(np.mean([each.value for each in known]))
+    down = np.hypot(before.value - before.low, np.mean([each.high - each.value for each in known]))
+    up = np.hypot(before.high - before.value, np.mean([each.value - each.low for each in known]))
+    return Score(value, float(value - down), float(value + up))

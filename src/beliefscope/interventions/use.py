@@ -220,9 +220,10 @@ def _erased(use: Use) -> list[str]:
             told += f" the return falls by {each.loss} of {each.returns:.2f}"
         if each.random_loss is not None:
             told += f", without random directions by {each.random_loss}"
-        if each.readable is not None and each.left is not None:
-            told += f"; a linear decoder reads {each.left.value:.0%} instead of {each.readable.value:.0%}"
-            told += "" if each.random_left is None else f" (random: {each.random_left.value:.0%})"
+        if each.sufficiency is not None and each.sufficiency_loss is not None:
+            told += f"; sufficiency falls by {each.sufficiency_loss} of {each.sufficiency.value:.2f}"
+        if each.random_sufficiency_loss is not None:
+            told += f", without random directions by {each.random_sufficiency_loss}"
         lines.append(told + ".")
     return lines
 

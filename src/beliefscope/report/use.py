@@ -62,8 +62,10 @@ class UseRow(NamedTuple):
     belief: Mean  # at the greatest rank
     random: Mean
     equal: Mean
-    side_loss: Mean
+    side_loss: Mean  # of return
     side_random: Mean
+    side_sufficiency: Mean  # what is lost of it
+    side_sufficiency_random: Mean
 
 
 class _Drawn(NamedTuple):
@@ -124,11 +126,17 @@ def use_rows(results: Results) -> list[UseRow]:
                     belief=over_seeds(map(_swap("belief", top), records), is_share=True),
                     random=over_seeds(map(_swap("random", top), records), is_share=True),
                     equal=over_seeds(((record["equal"] or {}).get("changed") for record in records), is_share=True),
-                    side_loss=over_seeds((each["loss"] for each in side), is_share=False),
-                    side_random=over_seeds((each["random_loss"] for each in side), is_share=False),
+                    side_loss=_lost(side, "loss"),
+                    side_random=_lost(side, "random_loss"),
+                    side_sufficiency=_lost(side, "sufficiency_loss"),
+                    side_sufficiency_random=_lost(side, "random_sufficiency_loss"),
                 )
             )
     return rows
+
+
+def _lost(erasures: list[Record], score: str) -> Mean:
+    return over_seeds((each.get(score) for each in erasures), is_share=False)
 
 
 def _verdicts(records: list[Record]) -> str:

@@ -267,9 +267,10 @@ class Erasure(TypedDict):
     returns: float
     loss: Ratio
     random_loss: Ratio
-    readable: Ratio
-    left: Ratio
-    random_left: Ratio
+    # Earlier records have what a linear decoder reads instead: `readable`, `left` and `random_left`.
+    sufficiency: NotRequired[Ratio]
+    sufficiency_loss: NotRequired[Ratio]
+    random_sufficiency_loss: NotRequired[Ratio]
 
 
 class InterventionsRecord(TypedDict):
