@@ -123,13 +123,13 @@ def test_erasing_the_side_costs_sufficiency_if_no_copy_is_left_whether_it_is_use
     maze = coin_maze(L)
     side = {"side": belief_labels(maze)["side"]}
 
-    def lost(agent, memory=None):
+    def lost(agent, memory=None) -> Any:
         given = (FlatAgent(agent), maze, filter_of_paper(maze))
         return erased(jax.random.key(4), *given, labels=side, memory=memory, num_episodes=600)[0]
 
     used, ignored = lost(HandBuilt(of_side=1.0)), lost(HandBuilt(of_coin=1.0))
     one, both = (lost(HandBuilt(of_side=1.0, of_copy=1.0), memory) for memory in (".side", None))
-    found: Any = (used, ignored, one, both)
+    found = (used, ignored, one, both)
     assert all(each.sufficiency.value > 0.95 for each in found)
     assert all(each.sufficiency_loss.low > 0.8 for each in (used, ignored, both))
     assert all(each.random_sufficiency_loss.high < 0.2 for each in (used, ignored, both))
