@@ -67,9 +67,7 @@ def _backward(interpret: bool, kept, d_sum: Float[Array, "sets wider"]):
     extra = -len(sets) % _SETS
     rows, d_sum = (jnp.pad(array, [(0, extra)] + [(0, 0)] * (array.ndim - 1)) for array in (_rows(sets), d_sum))
     columns, programs = _columns(weights), len(rows) // _SETS
-    inputs, (wider, wide) = sets.shape[2], columns[2].shape
-    shapes = (wide, max(16, pl.next_power_of_2(inputs + 1))), (wider, wide), (wider,)
-    gradients = [jax.ShapeDtypeStruct((programs, *shape), jnp.float32) for shape in shapes]
+    gradients = [jax.ShapeDtypeStruct((programs, *array.shape), jnp.float32) for array in columns]
     found = pl.pallas_call(
         partial(_backward_kernel, sets.shape[1]),
         out_shape=gradients,
@@ -79,8 +77,8 @@ def _backward(interpret: bool, kept, d_sum: Float[Array, "sets wider"]):
         compiler_params=_PARAMETERS,
         interpret=interpret,
     )(rows, d_sum, *columns)
-    first, second, second_bias = (jnp.sum(each, axis=0) for each in found)
-    return Weights((first[:, :inputs].T, second.T), (first[:, inputs], second_bias)), jnp.zeros_like(sets)
+    first, first_bias, second, second_bias = (jnp.sum(each, axis=0) for each in found)
+    return Weights((first.T, second.T), (first_bias, second_bias)), jnp.zeros_like(sets)
 
 
 sum_hidden.defvjp(_forward, _backward)
@@ -110,7 +108,7 @@ def _forward_kernel(members: int, rows, first, first_bias, second, second_bias, 
 
 
 def _backward_kernel(members: int, rows, d_sum, first, first_bias, second, second_bias, *gradients):
-    (wider, wide), padded = second.shape, gradients[0].shape[2]
+    (wider, wide), inputs = second.shape, first.shape[1]
     matrix = second[...]
 
     def of_set(number, sums):
@@ -123,32 +121,24 @@ def _backward_kernel(members: int, rows, d_sum, first, first_bias, second, secon
             below = _dot(_rounded(matrix), _rounded(hidden)) + second_bias[...][:, None]
             mask = jnp.where(_inside(tile, members) & (below > 0), 1.0, 0.0)
             d_hidden = jnp.where(hidden > 0, _dot(back, _rounded(mask)), 0)
-            upper, lower = split(_beside_ones(coordinates, padded))
-            rounded = _rounded(d_hidden)
-            d_first = _dot(rounded, upper.T) + _dot(rounded, lower.T)
+            d_first = tuple(jnp.sum(d_hidden * row[None], axis=1) for row in coordinates)
             seen = _dot(_rounded(mask), _rounded(hidden).T)
-            return _added(sums, (d_first, seen, jnp.sum(mask, axis=1)))
+            return _added(sums, (d_first, jnp.sum(d_hidden, axis=1), seen, jnp.sum(mask, axis=1)))
 
-        d_first, seen, active = lax.fori_loop(0, rows.shape[2] // _TILE, step, empty)
-        return _added(sums, (d_first, seen * slope[:, None], active * slope))
+        d_first, d_first_bias, seen, active = lax.fori_loop(0, rows.shape[2] // _TILE, step, empty)
+        return _added(sums, (d_first, d_first_bias, seen * slope[:, None], active * slope))
 
-    shapes = (wide, padded), (wider, wide), (wider,)
-    empty = tuple(jnp.zeros(shape, jnp.float32) for shape in shapes)
-    for out, each in zip(gradients, lax.fori_loop(0, _SETS, of_set, empty), strict=True):
+    column = jnp.zeros(wide, jnp.float32)
+    empty = (column,) * inputs, column, jnp.zeros((wider, wide), jnp.float32), jnp.zeros(wider, jnp.float32)
+    d_first, *others = lax.fori_loop(0, _SETS, of_set, empty)
+    for place, each in enumerate(d_first):
+        gradients[0][0, :, place] = each
+    for out, each in zip(gradients[1:], others, strict=True):
         out[0, ...] = each
 
 
 def _coordinates(rows, number, tile) -> list[Array]:
     return [rows[number, place, pl.ds(tile * _TILE, _TILE)] for place in range(rows.shape[1])]
-
-
-def _beside_ones(coordinates: list[Array], padded: int) -> Float[Array, "padded tile"]:
-    """The coordinates as rows, a row of ones below them, then zeros: one product gives all gradients of a layer."""
-    place = lax.broadcasted_iota(jnp.int32, (padded, _TILE), 0)
-    rows = jnp.where(place == len(coordinates), 1.0, 0.0)
-    for number, row in enumerate(coordinates):
-        rows = jnp.where(place == number, row[None], rows)
-    return rows
 
 
 def _inside(tile, members: int) -> Array:
