@@ -6,7 +6,7 @@ KILLS ?= 1000000
 INPUTS ?= 1000000
 READY := .venv/.ready
 
-.PHONY: help demo test test-slow faults fuzz lint benchmark clean
+.PHONY: help demo test test-fast test-slow faults fuzz lint benchmark clean
 
 help:
 	@echo "make demo       train agents in a small T-Maze and write the report: minutes"
@@ -22,7 +22,11 @@ demo: $(READY)
 	.venv/bin/beliefscope run demo --out runs/demo
 	.venv/bin/beliefscope report runs/demo
 
-test: $(READY) lint
+# Types are checked while the tests run.
+test: $(READY)
+	$(MAKE) --no-print-directory -j2 lint test-fast
+
+test-fast: $(READY)
 	.venv/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 # Those with a cluster come last, by themselves: it has processes enough for two cores.

@@ -137,6 +137,7 @@ def test_a_log_is_audited_and_one_without_states_says_so(arrays):
     assert audit.returns.mean == pytest.approx(float(np.mean(log.episodes.returns[:630])))
 
 
+@pytest.mark.slow
 def test_the_command_audits_a_log(arrays, tmp_path, capsys):
     np.savez(tmp_path / "log.npz", **arrays, states=np.zeros((700, 4), int))
     out = tmp_path / "out"

@@ -46,6 +46,7 @@ def test_a_channel_that_is_sometimes_wrong_lets_through_what_is_known(wrong):
     assert found.bits < truth + 3 * found.standard_error
 
 
+@pytest.mark.slow
 def test_the_bound_is_one_and_functions_of_a_memory_do_not_exceed_it():
     memory = 3 * BELIEFS[ATOMS] + 0.3 * NOISE
     whole = bound(memory)

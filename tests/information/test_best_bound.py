@@ -47,6 +47,7 @@ def test_gaussian_columns(bits):
     )
 
 
+@pytest.mark.slow
 def test_independent_columns_share_nothing():
     x, _ = gaussian_pairs(1.0)
     y = np.random.default_rng(9).normal(size=x.shape)
@@ -55,6 +56,7 @@ def test_independent_columns_share_nothing():
     assert again.bits == found.bits
 
 
+@pytest.mark.slow
 def test_infinite_information_reads_at_least():
     x, _ = gaussian_pairs(1.0)
     found = ONCE.estimate(KEY, x, x)

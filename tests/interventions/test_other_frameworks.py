@@ -51,6 +51,7 @@ def test_a_pytorch_agent_that_uses_the_belief_turns_as_the_donor(uses):
     assert (follow[0], follow[-1]) == (0, 1)
 
 
+@pytest.mark.slow
 def test_a_pytorch_agent_with_the_belief_in_plain_sight_and_unused_is_not_said_to_use_it(ignores):
     assert ignores.verdict == "readable; not used through this subspace"
     assert ignores.readable.low > 0.95
@@ -61,6 +62,7 @@ def test_a_pytorch_agent_with_the_belief_in_plain_sight_and_unused_is_not_said_t
     assert ignores.equal.changed.low > 0.1, "beyond the belief the memory holds the coin"
 
 
+@pytest.mark.slow
 def test_erasing_the_side_costs_the_pytorch_agent_that_uses_it_alone(uses, ignores):
     lost, kept = ({each.part: each for each in found.erasures}["side"] for found in (uses, ignores))
     # Without a side all turn alike, and half of them wrongly.
@@ -69,7 +71,7 @@ def test_erasing_the_side_costs_the_pytorch_agent_that_uses_it_alone(uses, ignor
     assert kept.loss == (0, 0, 0)
 
 
-@pytest.mark.parametrize("name", ["by hand", "LSTM"])
+@pytest.mark.parametrize("name", ["by hand", pytest.param("LSTM", marks=pytest.mark.slow)])
 def test_our_own_agents_through_the_adapter_give_the_numbers_of_the_compiled_programs(name):
     """The same episodes and swaps: follow rates are equal, and numbers with decimals equal but for rounding."""
     maze, agent = coin_maze(4), HandBuilt(of_side=1.0)
@@ -183,6 +185,7 @@ def test_a_memory_that_cannot_be_set_gets_one_sentence(agent, words):
         settable(agent, bs.TMaze(3))
 
 
+@pytest.mark.slow
 def test_an_agent_that_returns_actions_alone_has_follow_rates_and_no_distances():
     module = HandSet(of_side=1.0)
 

@@ -147,6 +147,14 @@ def test_erasure_changes_the_memory_less_than_any_other_projection_that_hides_th
     assert moved < 0.9 * other
 
 
+def test_what_is_constant_stays_the_same_to_the_last_digit():
+    draw = np.random.default_rng(7)
+    memory = np.column_stack([draw.normal(size=(300, 3)), np.full(300, 0.1)])
+    eraser = fit_eraser(memory, memory[:, :1] + draw.normal(size=(300, 1)))
+    assert eraser.rank == 1
+    assert not eraser.matrix[3].any(), "a decoder would read a trace of rounding"
+
+
 def test_an_eraser_of_nothing_and_of_everything_say_so():
     draw = np.random.default_rng(3)
     memory = draw.normal(size=(300, 3))

@@ -75,6 +75,7 @@ def test_every_figure_of_the_paper_has_a_name(drawn):
     assert list(drawn) == expected
 
 
+@pytest.mark.slow
 def test_the_files_open_and_are_the_same_when_written_again(tmp_path):
     results = made_up((HIKE,), cells=("GRU", "NBRC"), seeds=2, checkpoints=3)
     names = write_figures(results, tmp_path / "once")

@@ -38,7 +38,14 @@ def test_an_older_folder_is_whole_and_has_a_report(tmp_path, capsys, monkeypatch
     assert main(["report", str(tmp_path / "study")]) == 0
 
 
-@pytest.mark.parametrize("file", sorted(RESULTS.glob("*/table.csv")), ids=lambda file: file.parent.name)
+TABLES = [
+    # A table of 8,000 rows takes seconds.
+    pytest.param(file, id=file.parent.name, marks=[pytest.mark.slow] * (file.stat().st_size > 1_000_000))
+    for file in sorted(RESULTS.glob("*/table.csv"))
+]
+
+
+@pytest.mark.parametrize("file", TABLES)
 def test_the_verdicts_on_a_committed_table_are_those_beside_it(file, capsys):
     assert main(["claims", str(file)]) == 0
     found, stored = capsys.readouterr().out, (file.parent / "claims.txt").read_text()

@@ -204,6 +204,7 @@ def test_whoever_looks_at_hostile_content_answers_with_a_sentence(thing, place, 
         assert err.replace("\n", "").isprintable(), err
 
 
+@pytest.mark.slow
 def test_a_record_that_shrinks_and_grows_while_it_is_read_is_whole_or_damaged(place, looking):
     content, stop = place.record.read_bytes(), threading.Event()
 

@@ -60,6 +60,7 @@ def test_where_more_is_asked_for_a_run_is_trained_again_and_the_user_told(archiv
     assert StudyFolder(archived.path).table()["epsilon"].to_list() == [0.0, 0.2, 0.0]
 
 
+@pytest.mark.slow
 def test_what_was_measured_of_other_networks_is_set_aside_and_measured_again(archived, whole):
     trained = archived.files.run(whole.runs[1].id).trained
     record = read_record(trained)

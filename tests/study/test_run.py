@@ -111,6 +111,7 @@ def test_only_what_is_done_already_is_no_error(whole, tmp_path):
     assert not file.exists()
 
 
+@pytest.mark.slow
 def test_a_study_goes_on_when_nobody_reads_what_it_says(whole, tmp_path):
     study = copied(whole, tmp_path / "out")
     (file,) = (study.path / "runs" / study.runs[1].id / "measure").glob("*.json")
@@ -213,6 +214,7 @@ def without_a_measurement(whole: StudyFolder, folder: Path) -> tuple[StudyFolder
     return study, piece
 
 
+@pytest.mark.slow
 def test_a_process_waits_for_what_another_is_doing_and_does_it_where_that_has_not(whole, tmp_path):
     study, piece = without_a_measurement(whole, tmp_path / "out")
     with beliefscope("run", definition(tmp_path), "--out", study.path, "--workers", 1) as process:
@@ -226,6 +228,7 @@ def test_a_process_waits_for_what_another_is_doing_and_does_it_where_that_has_no
     assert study.csv() == whole.csv()
 
 
+@pytest.mark.slow
 def test_a_piece_whose_worker_is_killed_is_done_in_the_same_call(whole, tmp_path):
     study, piece = without_a_measurement(whole, tmp_path / "out")
     with beliefscope("run", definition(tmp_path), "--out", study.path, "--workers", 1) as process:
