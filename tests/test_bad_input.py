@@ -8,6 +8,7 @@ import pytest
 
 CASES = {
     "intervene(key, 3, TMaze(2))": "interventions need an agent with init_memory, step and memory_vector, written in",
+    "intervene(0, 3, TMaze(2))": "a random key is made by jax.random.key, but got 0; pass jax.random.key(0), say.",
     "interchange(key, None, 3)": "a POMDP is an instance of the class POMDP, but got 3",
     "KalmanFilter(TMaze(2))": "a Kalman filter needs a LinearGaussian process, but got 'TMaze'",
     "ExactFilter(MountainHike())": "an exact filter needs a POMDP with finitely many states, but got 'MountainHike'",

@@ -29,7 +29,7 @@ from beliefscope.auditing.result import Audit, Checkpoint, Measured, Returns
 from beliefscope.auditing.settable import use_of
 from beliefscope.belief import Filter, KalmanFilter, filter_of_paper
 from beliefscope.errors import is_real, is_whole, require
-from beliefscope.fast_keys import generator
+from beliefscope.fast_keys import fast_key, generator
 from beliefscope.information import (
     BestBoundEstimate,
     Sufficiency,
@@ -98,7 +98,7 @@ def audit(
         advice="leave out interventions=True",
     )
     key = jax.random.key(0) if key is None else key
-    key_play, key_measure, key_trace, key_curve = jax.random.split(key, 4)
+    key_play, key_measure, key_trace, key_curve = jax.random.split(fast_key(key), 4)
     wanted = (memory,) if isinstance(memory, str) else memory
     options = {"sees_actions": sees_actions, "initial": initial}
     twin = None if untrained is None else as_agent(untrained, pomdp, **options)

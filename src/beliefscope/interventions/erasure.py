@@ -19,7 +19,7 @@ from jaxtyping import Float, Int, PRNGKeyArray
 from beliefscope.agent.network import RecurrentAgent
 from beliefscope.belief import Filter
 from beliefscope.errors import nearest, require
-from beliefscope.fast_keys import generator
+from beliefscope.fast_keys import fast_key, generator
 from beliefscope.information.sufficiency import LEAST_PAIRS, Ratio, sufficiency
 from beliefscope.interventions.episodes import Moments, Played, Removal, VectorAgent, play_again, play_moments
 from beliefscope.interventions.stepped import BatchAgent, as_vector_agent
@@ -111,7 +111,7 @@ def erased(
     num_episodes: int = 1000,
 ) -> tuple[Erasure, ...]:
     """Erase each label from all that the agent carries, or from one array of it (a name of its parts)."""
-    key_fit, key_play, key_random = jax.random.split(key, 3)
+    key_fit, key_play, key_random = jax.random.split(fast_key(key), 3)
     columns, count = _columns(agent, memory), num_episodes
     # The eraser is fitted to other episodes than those that are counted.
     fitted, before = (play_moments(each, agent, pomdp, filter, num_episodes=count) for each in (key_fit, key_play))

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, PRNGKeyArray
 
 from beliefscope.belief import Filter
-from beliefscope.fast_keys import generator
+from beliefscope.fast_keys import fast_key, generator
 from beliefscope.interventions.episodes import (
     Continued,
     Moments,
@@ -111,7 +111,7 @@ class Prepared(NamedTuple):
 def prepare(
     key: PRNGKeyArray, agent: VectorAgent, pomdp: POMDP, filter: Filter, *, num_episodes: int, num_swaps: int
 ) -> Prepared:
-    key_play, key_fit, key_shuffled, key_draw = jax.random.split(key, 4)
+    key_play, key_fit, key_shuffled, key_draw = jax.random.split(fast_key(key), 4)
     played = play_moments(key_play, agent, pomdp, filter, num_episodes=num_episodes)
     rows, draw = played.moments, generator(key_draw)
     fitting, groups = rows.rows(np.flatnonzero(rows.episode < num_episodes // 2)), int(rows.group.max()) + 1

@@ -18,6 +18,7 @@ from jaxtyping import PRNGKeyArray
 from beliefscope.agent.network import RecurrentAgent
 from beliefscope.belief import Filter, filter_of_paper
 from beliefscope.errors import is_whole, require
+from beliefscope.fast_keys import fast_key
 from beliefscope.interventions.episodes import VectorAgent
 from beliefscope.interventions.erasure import Erasure, erased
 from beliefscope.interventions.stepped import BatchAgent, as_vector_agent
@@ -81,7 +82,7 @@ def intervene(
     The POMDP has finitely many states and observations that recur; the filter is the exact one unless given. Half of
     the episodes fit the decoder, and the swaps are made among the other half.
     """
-    key_swaps, key_erase = jax.random.split(key)
+    key_swaps, key_erase = jax.random.split(fast_key(key))
     prepared, filter = _prepared(key_swaps, agent, pomdp, filter, num_episodes, num_swaps)
     swaps, decoder = interchanged(prepared), prepared.decoder
     return Use(
