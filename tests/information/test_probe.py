@@ -60,6 +60,7 @@ def test_a_posterior_that_is_logistic_in_the_memory_is_read_exactly_by_the_linea
     assert decoding.baseline_kl > 0.3
 
 
+@pytest.mark.slow
 def test_an_exclusive_or_is_read_by_the_network_and_not_by_the_linear_probe():
     """Four states: the first bit is the exclusive or of two signs, the second bit another sign."""
     signs = NOISE > 0

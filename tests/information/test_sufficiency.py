@@ -95,6 +95,7 @@ def test_what_the_time_tells_is_not_the_memorys_merit():
     holds(found.plain.best, 0.25, within=0.03)
 
 
+@pytest.mark.slow
 def test_the_baseline_of_many_times_is_good_though_each_is_seen_seldom():
     """100 steps and two sides, 18 training rows a step: the belief knows 1 bit beyond the time, not 3."""
     time = np.random.default_rng(3).integers(0, 100, size=N)

@@ -299,6 +299,7 @@ def test_the_theme_button_switches_the_colours_of_page_and_charts(driver, report
     assert dark[0] != light[0]
 
 
+@pytest.mark.slow
 def test_everything_interactive_is_reached_by_tab_and_shows_its_focus(driver, report):
     opened(driver, report)
     until(driver, lambda _: one(driver, ".viewer-says").text)

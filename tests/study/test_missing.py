@@ -48,6 +48,7 @@ def test_a_study_without_its_networks_is_finished_and_run_again_does_nothing(arc
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_where_more_is_asked_for_a_run_is_trained_again_and_the_user_told(archived, whole):
     out, err = run_more(archived, "--only", "seed 0")
     assert out.count("trained again") == 1
