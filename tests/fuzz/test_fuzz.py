@@ -37,6 +37,7 @@ def test_an_odd_input_is_accepted_or_refused(inputs, kind):
             break
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, database=None, derandomize=True)
 @given(st.dictionaries(st.text(), JSON))
 def test_whatever_json_is_written_reads_back_or_is_no_record_of_any_kind(tmp_path_factory, record):

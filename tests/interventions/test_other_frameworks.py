@@ -35,6 +35,7 @@ def ignores():
     return intervene(jax.random.key(1), settable(HandSet(of_coin=1.0), MAZE), MAZE, **EPISODES)
 
 
+@pytest.mark.slow
 def test_a_pytorch_agent_that_uses_the_belief_turns_as_the_donor(uses):
     assert uses.verdict == "readable and used"
     assert uses.width == 15
@@ -71,7 +72,8 @@ def test_erasing_the_side_costs_the_pytorch_agent_that_uses_it_alone(uses, ignor
     assert kept.loss == (0, 0, 0)
 
 
-@pytest.mark.parametrize("name", ["by hand", pytest.param("LSTM", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["by hand", "LSTM"])
 def test_our_own_agents_through_the_adapter_give_the_numbers_of_the_compiled_programs(name):
     """The same episodes and swaps: follow rates are equal, and numbers with decimals equal but for rounding."""
     maze, agent = coin_maze(4), HandBuilt(of_side=1.0)
@@ -202,6 +204,7 @@ def test_an_agent_that_returns_actions_alone_has_follow_rates_and_no_distances()
     assert found.equal.values is None
 
 
+@pytest.mark.slow
 def test_a_part_of_a_foreign_memory_is_erased_by_its_name():
     from interventions.agents import Kept
 

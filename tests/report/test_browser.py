@@ -163,6 +163,7 @@ def test_all_charts_are_drawn_and_nothing_overflows(driver, report, width):
     assert severe(driver) == []
 
 
+@pytest.mark.slow
 def test_a_box_shows_and_hides_its_layer_in_its_section_only(driver, report):
     opened(driver, report)
     scrolled_through(driver)
@@ -187,6 +188,7 @@ def test_a_box_shows_and_hides_its_layer_in_its_section_only(driver, report):
     assert severe(driver) == []
 
 
+@pytest.mark.slow
 def test_printing_draws_every_chart_first(driver, report):
     opened(driver, report)
     drawn = "return [...document.querySelectorAll('.chart')].filter((e) => e.querySelector('svg path')).length"
@@ -198,6 +200,7 @@ def test_printing_draws_every_chart_first(driver, report):
     assert severe(driver) == []
 
 
+@pytest.mark.slow
 def test_states_of_one_number_are_drawn_as_one(driver, tmp_path):
     results = made_up(("Line",), cells=("GRU",), seeds=1, checkpoints=3)
     arrays = made_arrays(np.random.default_rng(0), {"class": "MountainHike", "varying": False}, steps=4)
@@ -211,6 +214,7 @@ def test_states_of_one_number_are_drawn_as_one(driver, tmp_path):
     assert severe(driver) == []
 
 
+@pytest.mark.slow
 def test_the_viewer_steps_plays_and_changes_what_it_shows(driver, report):
     opened(driver, report)
     viewer = one(driver, "#belief-viewer")
@@ -252,6 +256,7 @@ def test_the_viewer_steps_plays_and_changes_what_it_shows(driver, report):
     assert severe(driver) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["click", "keyboard"])
 def test_tables_sort_by_click_and_by_keyboard_missing_values_last(driver, report, by):
     opened(driver, report)
@@ -279,6 +284,7 @@ def test_tables_sort_by_click_and_by_keyboard_missing_values_last(driver, report
     assert len(all_of(driver, f"{table} th[aria-sort]")) == 1
 
 
+@pytest.mark.slow
 def test_the_theme_button_switches_the_colours_of_page_and_charts(driver, report):
     opened(driver, report)
     scrolled_through(driver)
@@ -321,6 +327,7 @@ def test_everything_interactive_is_reached_by_tab_and_shows_its_focus(driver, re
     assert {"A", "BUTTON", "SELECT", "INPUT", "SUMMARY", "DIV"} <= {tag for _, tag in outlined}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_texts_stand_out_from_what_is_behind_them(driver, report, dark):
     opened(driver, report, dark=dark)

@@ -193,6 +193,7 @@ def place(whole) -> Iterator[Place]:
     subprocess.run(["rm", "-rf", folder], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("thing", THINGS, ids=lambda thing: thing.__name__)
 def test_whoever_looks_at_hostile_content_answers_with_a_sentence(thing, place, looking):
     thing(place)

@@ -98,6 +98,7 @@ def said(capsys, command: str, path: Path) -> tuple[int, str]:
     return status, err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pipe", "socket", "folder", "device"])
 def test_looking_answers_with_a_sentence_whatever_stands_in_place_of_a_file(study, kind, capsys):
     files = kinds_of_files(study)
