@@ -340,26 +340,26 @@ within 7 % of the reference and say "too few pairs".
 
 LATER = """
 This list has all families, with other parameters and random constants than any list before. It was committed after the
-last change of the estimator and run once: `python benchmarks/calibration.py best-bound docs/best-bound-later.json --later`
-(2026-11-18; all but two cases with JAX 0.11, on the CPU cores of the GPU machine).
+last change of the estimator and run once (2026-11-18; all but two cases with JAX 0.11, on the CPU cores of the GPU
+machine): `python benchmarks/calibration.py best-bound docs/best-bound-later.json --later`.
 """
 
 FROZEN = """
 The first frozen list was looked at on 2026-11-17. Then it missed three cases: the two that are marked below, and
-independent numbers with heavy tails in one column on each side, which read −0.12 (the next section has the cause). Since
-then the way in which candidates are weighed was changed twice. So the list was run a second time with the code as it is
-now (2026-11-18).
+independent numbers with heavy tails in one column on each side, which read −0.12 (the next section has the cause).
+Since then the way in which candidates are weighed was changed twice. So the list was run a second time with the code as
+it is now (2026-11-18).
 """
 
 TAILS = """
 A case of the first frozen list has independent numbers with heavy tails. It read −0.12 at first. On other draws of such
-numbers the cause was this. Two outliers among the judging rows meet in a shuffled pair. A Gaussian critic gives it a score far above all
-others, so that it is most of the mean of e^T. The weights cannot allow for it: they are fitted on 500 of the
-choosing rows' y, where no such pair occurs. Two rules cure it. A judged score is at most the largest that the weights
-were fitted on. All weights are 0 where all shuffled pairs of the choosing rows together show nothing. On 120 splits of
-t(2) numbers (40 data sets; Gaussian critic and regressions) the lowest bound of a split rose from −0.25 to −0.01 bits.
-Nine of the cases that the best bound was built on were run again. They moved by at most 0.002 bits, except one of
-independent data that had read −0.022 and reads 0.
+numbers the cause was this. Two outliers among the judging rows meet in a shuffled pair. A Gaussian critic gives it a
+score far above all others, so that it is most of the mean of e^T. The weights cannot allow for it: they are fitted on
+500 of the choosing rows' y, where no such pair occurs. Two rules cure it. A judged score is at most the largest that
+the weights were fitted on. All weights are 0 where all shuffled pairs of the choosing rows together show nothing. On
+120 splits of t(2) numbers (40 data sets; Gaussian critic and regressions) the lowest bound of a split rose from −0.25
+to −0.01 bits. Nine of the cases that the best bound was built on were run again. They moved by at most 0.002 bits,
+except one of independent data that had read −0.022 and reads 0.
 
 This second frozen list has independent data of many shapes and dependent data with heavy tails. It was committed before
 anything was run on it, with both rules in place, and was run once:

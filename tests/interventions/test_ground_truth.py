@@ -125,7 +125,7 @@ def test_erasing_the_side_costs_sufficiency_if_no_copy_is_left():
 
     def lost(agent, memory=None) -> Any:
         given = (FlatAgent(agent), maze, filter_of_paper(maze))
-        return erased(jax.random.key(4), *given, labels=side, memory=memory, num_episodes=500)[0]
+        return erased(jax.random.key(4), *given, labels=side, memory=memory, num_episodes=250)[0]
 
     used, one = lost(HandBuilt(of_side=1.0)), lost(HandBuilt(of_side=1.0, of_copy=1.0), ".side")
     assert used.sufficiency.value > 0.95

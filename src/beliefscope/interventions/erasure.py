@@ -4,7 +4,8 @@ The memory that is carried into the next step goes through an `Eraser`. What the
 the memory within a step, its values, comes before that. So what is lost is what was remembered, not what is seen.
 
 What a memory loses of the belief is measured by its sufficiency given the time, on the histories of the whole agent:
-the erased agent reads them without acting. One step of each episode is a pair.
+the erased agent reads them without acting. One step of each episode is a pair, of eight times as many episodes: the
+decoders of a long maze need thousands of pairs to find what is there.
 """
 
 from collections.abc import Callable
@@ -20,14 +21,16 @@ from beliefscope.agent.network import RecurrentAgent
 from beliefscope.belief import Filter
 from beliefscope.errors import nearest, require
 from beliefscope.fast_keys import fast_key, generator
-from beliefscope.information.sufficiency import LEAST_PAIRS, Ratio, sufficiency
-from beliefscope.interventions.episodes import Moments, Played, Removal, VectorAgent, play_again, play_moments
+from beliefscope.information.sufficiency import Ratio, sufficiency
+from beliefscope.interventions.episodes import Played, Removal, VectorAgent, play_again, play_moments
 from beliefscope.interventions.stepped import BatchAgent, as_vector_agent
 from beliefscope.interventions.subspaces import NUMERICAL, Score, ratio_of_sums
 from beliefscope.pomdp import POMDP, TMaze
 from beliefscope.pomdp.rollout import Trajectory, discounted_return
 
 RANDOM = 2  # sets of random linear functions of the memory that each erasure is compared with
+PAIRS = 8  # for sufficiency, for each episode that is played for the return
+LEAST_PAIRS = 2000  # fewer show too little of what even the whole memory holds
 
 # From beliefs [n, d] and times [n] to numbers [n, c] that are to be erased.
 Label = Callable[[Float[np.ndarray, "n d"], Int[np.ndarray, " n"]], Float[np.ndarray, "n c"]]
@@ -79,7 +82,7 @@ class Erasure:
     returns: float  # the mean discounted return with the whole memory
     loss: Score | None  # of return
     random_loss: Score | None  # None where the rank reaches the width: there is no other subspace
-    sufficiency: Score | None  # of the whole memory given the time; None for fewer than 500 pairs, or nothing to read
+    sufficiency: Score | None  # of the whole memory given the time; None for fewer than 2,000 pairs, or nothing to read
     sufficiency_loss: Score | None
     random_sufficiency_loss: Score | None  # the mean over the random sets
 
@@ -112,29 +115,33 @@ def erased(
 ) -> tuple[Erasure, ...]:
     """Erase each label from all that the agent carries, or from one array of it (a name of its parts)."""
     key_fit, key_play, key_random = jax.random.split(fast_key(key), 3)
+    key_pairs = jax.random.fold_in(key_play, 1)
     columns, count = _columns(agent, memory), num_episodes
     # The eraser is fitted to other episodes than those that are counted.
-    fitted, before = (play_moments(each, agent, pomdp, filter, num_episodes=count) for each in (key_fit, key_play))
-    rows, pairs = fitted.moments.memory.astype(np.float64)[:, columns], _one_of_each(before.moments)
-    whole = _sufficiency(pairs.memory, pairs)
+    fitted = play_moments(key_fit, agent, pomdp, filter, num_episodes=count).moments
+    before = play_again(key_play, agent, pomdp, num_episodes=count)
+    rows, histories = fitted.memory.astype(np.float64)[:, columns], None
+    if PAIRS * count >= LEAST_PAIRS:
+        histories = _one_of_each(play_moments(key_pairs, agent, pomdp, filter, num_episodes=PAIRS * count))
+    whole = _sufficiency(agent, pomdp, histories)
     draw, found = generator(key_random), []
     for part, label in (belief_labels(pomdp) if labels is None else labels).items():
-        marks = label(fitted.moments.belief.astype(np.float64), fitted.moments.time)
+        marks = label(fitted.belief.astype(np.float64), fitted.time)
         eraser = fit_eraser(rows, marks)
         # As many random linear functions of the memory, erased in the same way.
         drawn = [draw.normal(size=(rows.shape[1], eraser.rank)) for _ in range(RANDOM * (not eraser.everything))]
         others = [fit_eraser(rows, rows @ functions) for functions in drawn]
         agents = [without(agent, each, columns) for each in (eraser, *others)]
         after, *by_chance = (play_again(key_play, each, pomdp, num_episodes=count) for each in agents)
-        left, *left_by_chance = (_sufficiency(_memories(each, pomdp, before, pairs), pairs) for each in agents)
+        left, *left_by_chance = (_sufficiency(each, pomdp, histories) for each in agents)
         found.append(
             Erasure(
                 part=part,
                 rank=eraser.rank,
                 width=eraser.width,
-                returns=float(np.mean(_returns(before.trajectory, pomdp))),
-                loss=_loss(before.trajectory, [after], pomdp),
-                random_loss=_loss(before.trajectory, by_chance, pomdp),
+                returns=float(np.mean(_returns(before, pomdp))),
+                loss=_loss(before, [after], pomdp),
+                random_loss=_loss(before, by_chance, pomdp),
                 sufficiency=None if whole is None else Score(*whole),
                 sufficiency_loss=_less(whole, [left]),
                 random_sufficiency_loss=_less(whole, left_by_chance),
@@ -178,21 +185,21 @@ def _loss(before: Trajectory, after: list[Trajectory], pomdp: POMDP) -> Score | 
     return ratio_of_sums(lost, None, np.arange(len(lost)))
 
 
-def _one_of_each(moments: Moments) -> Moments:
-    """A row of each episode, drawn at random."""
-    order = np.random.default_rng(0).permutation(len(moments.episode))
-    return moments.rows(order[np.unique(moments.episode[order], return_index=True)[1]])
+def _one_of_each(played: Played) -> Played:
+    """With a moment of each episode, drawn at random."""
+    order = np.random.default_rng(0).permutation(len(played.moments.episode))
+    one = np.unique(played.moments.episode[order], return_index=True)[1]
+    return played._replace(moments=played.moments.rows(order[one]))
 
 
-def _memories(agent: VectorAgent, pomdp: POMDP, played: Played, pairs: Moments) -> Float[np.ndarray, "n w"]:
-    """What this agent remembers where the pairs are, if it reads these histories."""
-    times = np.zeros((len(played.trajectory.lengths), 1), int)
-    times[pairs.episode, 0] = pairs.time
-    return agent.memories(pomdp, played.trajectory, times)[pairs.episode, 0]
-
-
-def _sufficiency(memory: Float[np.ndarray, "n w"], pairs: Moments) -> Ratio | None:
-    return sufficiency(memory, pairs.belief, pairs.time).value if len(memory) >= LEAST_PAIRS else None
+def _sufficiency(agent: VectorAgent, pomdp: POMDP, histories: Played | None) -> Ratio | None:
+    """Of what this agent remembers if it reads these histories, at one moment of each."""
+    if histories is None or len(histories.moments.time) < LEAST_PAIRS:
+        return None
+    moments, times = histories.moments, np.zeros((len(histories.trajectory.lengths), 1), int)
+    times[moments.episode, 0] = moments.time
+    memory = agent.memories(pomdp, histories.trajectory, times)[moments.episode, 0]
+    return sufficiency(memory, moments.belief, moments.time).value
 
 
 def _less(before: Ratio | None, after: list[Ratio | None]) -> Score | None:
