@@ -122,6 +122,7 @@ def random_returns(envs, pomdp, each, seed):
     return np.concatenate([some[:each] for some in found])
 
 
+@pytest.mark.slow
 def test_random_agents_earn_what_they_earn_in_rollouts():
     done = bs.rollout(jax.random.key(0), MAZE, bs.RandomPolicy(MAZE), num_episodes=4000).trajectory
     theirs = np.asarray(discounted_return(done.rewards, MAZE.discount))

@@ -111,6 +111,7 @@ def test_the_key_alone_decides_whatever_the_kind_of_array():
     assert other.cross_entropy == pytest.approx(once.cross_entropy, abs=0.4)
 
 
+@pytest.mark.slow
 def test_particle_sets_are_decoded_as_their_histograms():
     """Two coordinates of two values, so that there are four cells; the memory shows how likely each value is."""
     sets = RNG.random(size=(N, 200, 2)) < expit(NOISE[:, None, :2])

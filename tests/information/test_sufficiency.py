@@ -121,6 +121,7 @@ def test_a_function_of_a_memory_holds_no_more():
         assert found.value <= whole.value + (whole.high - whole.low) / 2 + (found.high - found.low) / 2, name
 
 
+@pytest.mark.slow
 def test_particles_are_counted_in_cells_and_their_entropy_corrected():
     """Particles of N(±2, 1), the side in the memory: the cells' distribution follows from the normal one."""
     side = 4.0 * BITS[:, 0] - 2

@@ -119,6 +119,7 @@ def test_erasing_the_side_costs_the_agent_that_uses_it_and_not_the_one_that_igno
     assert {each.part: each.loss for each in ignores.erasures}["side"] == (0, 0, 0)
 
 
+@pytest.mark.slow
 def test_erasing_the_side_costs_sufficiency_if_no_copy_is_left():
     maze = coin_maze(L)
     side = {"side": belief_labels(maze)["side"]}

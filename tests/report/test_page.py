@@ -222,6 +222,7 @@ def test_the_instrument_stands_in_the_correlations_where_an_environment_has_two(
     assert f"{HIKE} all cells" in shown
 
 
+@pytest.mark.slow
 def test_a_hundred_runs_of_the_paper_stay_below_15_megabytes():
     results = made_up(ENVIRONMENTS)
     traces = made_traces(results)
