@@ -55,7 +55,8 @@ class Layers(eqx.Module):
         return self._sum_hidden(x) @ self.weights[-1] + x.shape[1] * self.biases[-1]
 
     def _sum_hidden(self, x: Float[Array, "sets members inputs"]) -> Float[Array, "sets hidden"]:
-        if jax.default_backend() == "gpu" and len(self.weights) == 3 and set_kernel.fits(*self.weights[1].shape):
+        fused = len(self.weights) == 3 and set_kernel.fits(x.shape[2], *self.weights[1].shape)
+        if fused and jax.default_backend() == "gpu":
             return set_kernel.sum_hidden(set_kernel.Weights(self.weights[:2], self.biases[:2]), x)
 
         def summed(members: Float[Array, "members inputs"]) -> Float[Array, " hidden"]:

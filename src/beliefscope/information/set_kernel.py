@@ -7,9 +7,11 @@ backward pass computes it again. Two facts make that cheap. First, the gradient 
 a set, so with the mask m_p = 1[second layer > 0] the gradient of W2 is (Σ_p h_p ⊗ m_p) diag(s), and that of h_p is
 W2 diag(s) m_p. Second, one factor of both products is 0 or 1, which bfloat16 represents exactly.
 
-Products are taken on tensor cores, of factors in bfloat16. Forward each factor is the sum of two such numbers, which
-together keep 16 bits, and a product is three. Backward, factors are rounded to 8 bits: a gradient is off by about
-1 % of its largest entry. No score is computed from what is rounded so.
+Products are taken on tensor cores, of factors in bfloat16. Forward each factor is the sum of two such numbers, its
+halves, which together keep 16 bits, and a product is three. The first layer is a product too: a particle is given as
+the halves of its numbers beside two ones, which stand before the halves of b1. Particles are rows, so that a layer's
+output is the left factor of the next product, and need not move between threads. Backward, factors are rounded to 8
+bits: a gradient is off by about 1 % of its largest entry. No score is computed from what is rounded so.
 """
 
 from functools import partial
@@ -23,9 +25,11 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 from jaxtyping import Array, Float
 
-_TILE = 64  # particles at a time: more do not fit in registers in the backward pass
+_TILE, _TILE_BACK = 128, 64  # particles at a time
+_FORWARD = triton.CompilerParams(num_warps=4, num_stages=2)
+_BACKWARD = triton.CompilerParams(num_warps=2, num_stages=2)
 _SETS = 4  # for each program of the backward pass, which adds up their gradients
-_PARAMETERS = triton.CompilerParams(num_warps=4, num_stages=2)
+_MOST_INPUTS = 31  # more do not fit in a product of depth 64
 _HIGH = np.uint32(0xFFFF0000)  # the bits of a number that bfloat16 keeps
 
 
@@ -36,9 +40,9 @@ class Weights(NamedTuple):
     biases: tuple[Float[Array, " outputs"], ...]
 
 
-def fits(wide: int, wider: int) -> bool:
-    """Can the kernels take a second layer of this shape?"""
-    return all(size >= 16 and size & (size - 1) == 0 for size in (wide, wider))
+def fits(inputs: int, wide: int, wider: int) -> bool:
+    """Can the kernels take layers of these sizes?"""
+    return inputs <= _MOST_INPUTS and all(size >= 16 and size & (size - 1) == 0 for size in (wide, wider))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
@@ -46,16 +50,16 @@ def sum_hidden(
     weights: Weights, sets: Float[Array, "sets members inputs"], interpret: bool = False
 ) -> Float[Array, "sets wider"]:
     """S of each set."""
-    rows, wider = _rows(sets), len(weights.biases[1])
+    rows, layers, wider = _rows(sets), _layers(weights), len(weights.biases[1])
     return pl.pallas_call(
         partial(_forward_kernel, sets.shape[1]),
         out_shape=jax.ShapeDtypeStruct((len(sets), wider), jnp.float32),
         grid=(len(sets),),
-        in_specs=[_over(rows, 1), *map(_whole, _columns(weights))],
+        in_specs=[_over(rows, 1), *map(_whole, layers)],
         out_specs=pl.BlockSpec((1, wider), lambda program: (program, 0)),
-        compiler_params=_PARAMETERS,
+        compiler_params=_FORWARD,
         interpret=interpret,
-    )(rows, *_columns(weights))
+    )(rows, *layers)
 
 
 def _forward(weights: Weights, sets: Float[Array, "sets members inputs"], interpret: bool):
@@ -66,91 +70,93 @@ def _backward(interpret: bool, kept, d_sum: Float[Array, "sets wider"]):
     weights, sets = kept
     extra = -len(sets) % _SETS
     rows, d_sum = (jnp.pad(array, [(0, extra)] + [(0, 0)] * (array.ndim - 1)) for array in (_rows(sets), d_sum))
-    columns, programs = _columns(weights), len(rows) // _SETS
-    gradients = [jax.ShapeDtypeStruct((programs, *array.shape), jnp.float32) for array in columns]
+    layers, programs, inputs = _layers(weights), len(rows) // _SETS, sets.shape[2]
+    (wide, wider), depth = weights.matrices[1].shape, rows.shape[2]
+    shapes = (wide, depth), (wide, wider), (wider,)
+    gradients = [jax.ShapeDtypeStruct((programs, *shape), jnp.float32) for shape in shapes]
     found = pl.pallas_call(
         partial(_backward_kernel, sets.shape[1]),
         out_shape=gradients,
         grid=(programs,),
-        in_specs=[_over(rows, _SETS), _over(d_sum, _SETS), *map(_whole, columns)],
+        in_specs=[_over(rows, _SETS), _over(d_sum, _SETS), *map(_whole, layers)],
         out_specs=[_over(gradient, 1) for gradient in gradients],
-        compiler_params=_PARAMETERS,
+        compiler_params=_BACKWARD,
         interpret=interpret,
-    )(rows, d_sum, *columns)
-    first, first_bias, second, second_bias = (jnp.sum(each, axis=0) for each in found)
-    return Weights((first.T, second.T), (first_bias, second_bias)), jnp.zeros_like(sets)
+    )(rows, d_sum, *layers)
+    first, second, second_bias = (jnp.sum(each, axis=0) for each in found)
+    upper, lower, first_bias = first[:, :inputs], first[:, inputs : 2 * inputs], first[:, 2 * inputs]
+    return Weights(((upper + lower).T, second), (first_bias, second_bias)), jnp.zeros_like(sets)
 
 
 sum_hidden.defvjp(_forward, _backward)
 
 
-def _rows(sets: Float[Array, "sets members inputs"]) -> Float[Array, "sets inputs padded"]:
-    """A row for each coordinate, in whole tiles."""
-    return jnp.pad(sets, ((0, 0), (0, -sets.shape[1] % _TILE), (0, 0))).swapaxes(1, 2)
+def _rows(sets: Float[Array, "sets members inputs"]) -> Float[Array, "sets padded depth"]:
+    """Of each particle the halves of its numbers and two ones, in whole tiles."""
+    ones = jnp.ones((*sets.shape[:2], 2), jnp.bfloat16)
+    rows = jnp.concatenate([*split(sets), ones], axis=2)
+    return jnp.pad(rows, ((0, 0), (0, -sets.shape[1] % _TILE), (0, _unused(sets.shape[2]))))
 
 
-def _columns(weights: Weights) -> tuple[Array, ...]:
-    """Particles are columns, so that matrices stand on their left."""
+def _layers(weights: Weights) -> tuple[Array, ...]:
+    """The first layer as two matrices for such rows, and the second."""
     (first, second), (first_bias, second_bias) = weights
-    return first.T, first_bias, second.T, second_bias
+    (upper, lower), (bias_upper, bias_lower) = split(first), split(first_bias)
+    one = jnp.concatenate([upper, upper, bias_upper[None], bias_lower[None]])
+    padded = jnp.pad(one, ((0, _unused(len(first))), (0, 0)))
+    return padded, jnp.pad(lower, ((0, len(padded) - len(lower)), (0, 0))), second, second_bias
 
 
-def _forward_kernel(members: int, rows, first, first_bias, second, second_bias, out):
+def _unused(inputs: int) -> int:
+    """Columns to fill up the rows: the depth of a product is a power of two."""
+    depth = 2 * inputs + 2
+    return max(16, 1 << (depth - 1).bit_length()) - depth
+
+
+def _forward_kernel(members: int, rows, first, first_low, second, second_bias, out):
     high, low = split(second[...])
 
     def step(tile, total):
-        upper, lower = split(_first_layer(_coordinates(rows, 0, tile), first, first_bias))
-        below = _dot(high, upper) + (_dot(high, lower) + _dot(low, upper)) + second_bias[...][:, None]
-        return total + jnp.where(_inside(tile, members), jnp.maximum(below, 0), 0)
+        upper, lower = split(_first_layer(rows[0, pl.ds(tile * _TILE, _TILE), :], first, first_low))
+        below = _dot(upper, high) + (_dot(lower, high) + _dot(upper, low)) + second_bias[...][None]
+        return total + jnp.where(_inside(tile, _TILE, members), jnp.maximum(below, 0), 0)
 
-    total = lax.fori_loop(0, rows.shape[2] // _TILE, step, jnp.zeros((second.shape[0], _TILE), jnp.float32))
-    out[0, :] = jnp.sum(total, axis=1)
+    total = lax.fori_loop(0, rows.shape[1] // _TILE, step, jnp.zeros((_TILE, second.shape[1]), jnp.float32))
+    out[0, :] = jnp.sum(total, axis=0)
 
 
-def _backward_kernel(members: int, rows, d_sum, first, first_bias, second, second_bias, *gradients):
-    (wider, wide), inputs = second.shape, first.shape[1]
+def _backward_kernel(members: int, rows, d_sum, first, first_low, second, second_bias, *gradients):
+    (wide, wider), depth = second.shape, rows.shape[2]
     matrix = second[...]
 
     def of_set(number, sums):
         slope = d_sum[number, :]
-        back = _rounded((matrix * slope[:, None]).T)
+        back = _rounded((matrix * slope[None]).T)
 
         def step(tile, sums):
-            coordinates = _coordinates(rows, number, tile)
-            hidden = _first_layer(coordinates, first, first_bias)
-            below = _dot(_rounded(matrix), _rounded(hidden)) + second_bias[...][:, None]
-            mask = jnp.where(_inside(tile, members) & (below > 0), 1.0, 0.0)
-            d_hidden = jnp.where(hidden > 0, _dot(back, _rounded(mask)), 0)
-            d_first = tuple(jnp.sum(d_hidden * row[None], axis=1) for row in coordinates)
-            seen = _dot(_rounded(mask), _rounded(hidden).T)
-            return _added(sums, (d_first, jnp.sum(d_hidden, axis=1), seen, jnp.sum(mask, axis=1)))
+            given = rows[number, pl.ds(tile * _TILE_BACK, _TILE_BACK), :]
+            hidden = _first_layer(given, first, first_low)
+            below = _dot(_rounded(hidden), _rounded(matrix)) + second_bias[...][None]
+            mask = jnp.where(_inside(tile, _TILE_BACK, members) & (below > 0), 1.0, 0.0)
+            d_hidden = jnp.where(hidden > 0, _dot(_rounded(mask), back), 0)
+            seen = _dot(_rounded(hidden).T, _rounded(mask))
+            return _added(sums, (_dot(_rounded(d_hidden).T, given), seen, jnp.sum(mask, axis=0)))
 
-        d_first, d_first_bias, seen, active = lax.fori_loop(0, rows.shape[2] // _TILE, step, empty)
-        return _added(sums, (d_first, d_first_bias, seen * slope[:, None], active * slope))
+        d_first, seen, active = lax.fori_loop(0, rows.shape[1] // _TILE_BACK, step, empty)
+        return _added(sums, (d_first, seen * slope[None], active * slope))
 
-    column = jnp.zeros(wide, jnp.float32)
-    empty = (column,) * inputs, column, jnp.zeros((wider, wide), jnp.float32), jnp.zeros(wider, jnp.float32)
-    d_first, *others = lax.fori_loop(0, _SETS, of_set, empty)
-    for place, each in enumerate(d_first):
-        gradients[0][0, :, place] = each
-    for out, each in zip(gradients[1:], others, strict=True):
+    empty = tuple(jnp.zeros(shape, jnp.float32) for shape in ((wide, depth), (wide, wider), (wider,)))
+    for out, each in zip(gradients, lax.fori_loop(0, _SETS, of_set, empty), strict=True):
         out[0, ...] = each
 
 
-def _coordinates(rows, number, tile) -> list[Array]:
-    return [rows[number, place, pl.ds(tile * _TILE, _TILE)] for place in range(rows.shape[1])]
+def _inside(tile, size: int, members: int) -> Array:
+    """Which rows of a tile are particles."""
+    return (tile * size + lax.broadcasted_iota(jnp.int32, (size, 1), 0)) < members
 
 
-def _inside(tile, members: int) -> Array:
-    """Which columns of a tile are particles."""
-    return (tile * _TILE + lax.broadcasted_iota(jnp.int32, (1, _TILE), 1)) < members
-
-
-def _first_layer(coordinates: list[Array], first, first_bias) -> Float[Array, "wide tile"]:
-    below = first_bias[...][:, None]
-    for place, row in enumerate(coordinates):
-        below = below + first[:, place][:, None] * row[None]
-    return jnp.maximum(below, 0)
+def _first_layer(given: Float[Array, "tile depth"], first, first_low) -> Float[Array, "tile wide"]:
+    return jnp.maximum(_dot(given, first[...]) + _dot(given, first_low[...]), 0)
 
 
 def split(number: Float[Array, "*shape"]) -> tuple[Array, Array]:
