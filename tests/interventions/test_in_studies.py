@@ -167,6 +167,9 @@ def test_charts_and_tables_have_the_interval_over_seeds(stored):
     assert (trace["x"][-1], trace["y"][-1]) == ("whole", 0.7)
     bars = trace["error_y"]
     assert (bars["arrayminus"][-1], bars["array"][-1]) == pytest.approx((0.7, 0.3))
+    solid = [each for each in use_charts(results)[0].traces if each["line"]["dash"] == "solid" and each["opacity"] == 1]
+    drawn = [each for each in use_charts(results)[0].traces if each["error_y"]["visible"]]
+    assert drawn == solid != []
 
 
 def test_a_report_without_interventions_has_no_such_section_and_leaves_damaged_ones_out(stored, tmp_path):

@@ -238,11 +238,22 @@ def followed(charts: list[Chart]) -> Figure:
     )
     grid = figure.add_gridspec(1, len(charts), left=0.08, right=0.98, wspace=0.22, **edges)
     for place, chart in enumerate(charts):
-        ax = figure.add_subplot(grid[place])
-        for trace in (trace for trace in chart.traces if trace["x"]):
-            ends = [trace["error_y"]["arrayminus"], trace["error_y"]["array"]]
-            look = {"color": trace["line"]["color"], "ls": _LINES[trace["line"]["dash"]], "alpha": trace["opacity"]}
-            ax.errorbar(trace["x"], trace["y"], ends, marker="o", ms=2.5, elinewidth=0.6, **look)
-        ax.set(xlabel=chart.layout["xaxis"]["title"]["text"], ylabel=chart.layout["yaxis"]["title"]["text"])
-        ax.set_ylim(-0.03, 1.05)
+        _draw_use(figure.add_subplot(grid[place]), chart)
     return figure
+
+
+def _draw_use(ax: Axes, chart: Chart) -> None:
+    """Lines by cell; each cell stands a little aside, so that bars do not hide each other."""
+    traces = [trace for trace in chart.traces if trace["x"]]
+    cells = list(dict.fromkeys(trace["name"] for trace in traces))
+    ticks = list(dict.fromkeys(x for trace in traces for x in trace["x"]))
+    for trace in traces:
+        aside = 0.07 * (cells.index(trace["name"]) - (len(cells) - 1) / 2)
+        bars = trace["error_y"]
+        look = {"color": trace["line"]["color"], "ls": _LINES[trace["line"]["dash"]], "alpha": trace["opacity"]}
+        ends = [bars["arrayminus"], bars["array"]] if bars["visible"] else None
+        at = [ticks.index(x) + aside for x in trace["x"]]
+        ax.errorbar(at, trace["y"], ends, marker="o", ms=2.5, elinewidth=0.8, **look)
+    ax.set_xticks(range(len(ticks)), [x if isinstance(x, str) else f"{x:g}" for x in ticks])
+    ax.set(xlabel=chart.layout["xaxis"]["title"]["text"], ylabel=chart.layout["yaxis"]["title"]["text"])
+    ax.set_ylim(-0.03, 1.05)

@@ -28,7 +28,7 @@ ALL_SEEDS = "all"  # in the column of seeds: a mean over them
 _DASHES = {"belief": "solid", "complement": "dash", "random": "dot"}
 _NOTE = (
     "solid: in the belief subspace, and with the whole memory; dashed: outside it; dotted: in random subspaces; "
-    "pale: the first checkpoint; bars: 95 % intervals"
+    "pale: the first checkpoint; bars: 95 % intervals of the solid lines at the last"
 )
 _STEERED = "0 leaves the memory alone, 1 makes the decoded belief the donor's"
 
@@ -213,7 +213,7 @@ def _doses(environment: str, drawn: list[_Drawn]) -> Chart:
 
 
 def _line(places: list[tuple[Any, Value]], drawn: _Drawn, dash: str) -> Trace:
-    """Means over seeds with their intervals; the first checkpoint is pale."""
+    """Means over seeds, the first checkpoint pale. Intervals of all lines would hide the lines."""
     found = [(place, over_seeds(map(value, drawn.records), is_share=True)) for place, value in places]
     known = [(place, mean) for place, mean in found if not math.isnan(mean.value)]
     means, low, high = (np.array([mean[index] for _, mean in known]) for index in range(3))
@@ -223,7 +223,7 @@ def _line(places: list[tuple[Any, Value]], drawn: _Drawn, dash: str) -> Trace:
         "mode": "lines+markers",
         "x": [place for place, _ in known],
         "y": numbers(means),
-        "error_y": reach | {"width": 3, "thickness": 1},
+        "error_y": reach | {"width": 3, "thickness": 1, "visible": drawn.is_last and dash == "solid"},
         "line": {"color": drawn.tint, "dash": dash, "width": 2},
         "marker": {"color": drawn.tint, "size": 7, "symbol": "circle" if drawn.is_last else "circle-open"},
         "opacity": 1.0 if drawn.is_last else 0.4,
