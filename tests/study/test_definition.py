@@ -45,9 +45,9 @@ def environments(study):
     return list(dict.fromkeys(run.environment for run in study.runs))
 
 
-def test_the_shipped_studies_are_the_papers_a_demo_and_one_beyond_each_with_a_line_of_description():
+def test_the_shipped_studies_are_the_papers_a_demo_and_two_beyond_each_with_a_line_of_description():
     found = shipped_studies()
-    assert set(found) == {*OF_FIVE_CELLS, "paper/generalisation", "paper", "demo", "beyond/use"}
+    assert set(found) == {*OF_FIVE_CELLS, "paper/generalisation", "paper", "demo", "beyond/best-bound", "beyond/use"}
     assert all(len(text.splitlines()) == 1 for text in found.values())
 
 
