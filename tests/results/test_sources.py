@@ -72,6 +72,19 @@ def test_versions_do_not_make_a_result_another_one(whole, tmp_path):
     assert as_csv(read_table([whole.path, other.path])) == whole.csv()
 
 
+def test_a_table_has_the_interval_of_a_record_that_has_one(whole):
+    run = whole.runs[0]
+    one, other = [piece for piece in run.pieces if piece.kind == "measure"][:2]
+    for piece, interval in ((one, [0.25, 0.75]), (other, [0.5, None])):  # the other's is not bounded above
+        record = made_record(piece, run)
+        record["belief"]["interval"] = interval
+        write_record(piece.result(whole.path), record)
+    rows = {(row["run"], row["episode"]): (row["bits_low"], row["bits_high"]) for row in whole.table().to_dicts()}
+    assert rows.pop((run.id, one.episode)) == (0.25, 0.75)
+    assert rows.pop((run.id, other.episode)) == (0.5, None)
+    assert set(rows.values()) == {(None, None)}
+
+
 def test_an_exported_table_reads_back_as_it_was(whole, tmp_path):
     file = tmp_path / "table.csv"
     file.write_text(whole.csv())

@@ -11,7 +11,7 @@ from beliefscope.cli import main
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "folder-of-format-1"
-NEWER = ("given_time_error",)  # columns that the older table did not have
+NEWER = ("given_time_error", "bits_low", "bits_high")  # columns that the older table did not have
 RESULTS = HERE.parent.parent / "results"
 
 

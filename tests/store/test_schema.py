@@ -69,6 +69,24 @@ def test_more_entries_than_the_schema_names_are_allowed(record):
     assert checked(HERE, record | {"new": 1}, BitsRecord)["new"] == 1
 
 
+@pytest.mark.parametrize(
+    ("interval", "fits"), [([1, 2.5], True), ([1.0, None], True), ([1.0], False), ([1, 2, 3], False)]
+)
+def test_an_interval_has_two_ends(record, interval, fits):
+    record["belief"]["interval"] = interval
+    if fits:
+        assert checked(HERE, record, BitsRecord) is record
+    else:
+        with pytest.raises(Damaged, match=r"its entry belief\.interval is of the wrong kind"):
+            checked(HERE, record, BitsRecord)
+
+
+def test_an_end_of_the_wrong_kind_is_named(record):
+    record["belief"]["interval"] = [1.0, "2"]
+    with pytest.raises(Damaged, match=r"its entry belief\.interval\.1 is of the wrong kind"):
+        checked(HERE, record, BitsRecord)
+
+
 def test_what_is_no_record_at_all_is_refused():
     for kind in (BitsRecord, StudyRecord, Trained, Evaluation):
         for odd in ([], "x", 3, None):

@@ -122,6 +122,8 @@ COLUMNS = (
     "sampled_return",  # of the episodes that the pairs are from
     "bits",
     "standard_error",
+    "bits_low",  # the ends of the interval, of estimators that have one
+    "bits_high",
     "ceiling",
     "near_ceiling",
     "entropy",
@@ -335,6 +337,7 @@ def _row(record: Row, part: str) -> Row:
     found = record[part]
     row = {name: found[name] for name in ("bits", "standard_error", "M", "ceiling", "near_ceiling")}
     row |= _about(record, part) | {"warnings": partial(stored_warnings, found)}
+    row["bits_low"], row["bits_high"] = found.get("interval", (None, None))
     if "controls" in found:
         row |= {f"control_{name.replace(' ', '_')}": found["controls"][name]["bits"] for name in _CONTROLS}
         row["given_time"] = found["given time"]

@@ -1,4 +1,7 @@
-"""Whether a value is of a kind. Kinds are written as types: TypedDict, list, dict, Literal, unions and plain types."""
+"""Whether a value is of a kind. Kinds are written as types: TypedDict, list, dict, Literal, unions and plain types.
+
+A tuple stands for a list of so many entries, since JSON has no tuples.
+"""
 
 import functools
 import sys
@@ -19,6 +22,8 @@ def misfit_test(kind: Any) -> Test:
         return lambda value: None
     if origin is list:
         return _test_of_many(list, misfit_test(inner[0]), enumerate)
+    if origin is tuple:
+        return _test_of_tuple([misfit_test(each) for each in inner])
     if origin is dict:
         return _test_of_many(dict, misfit_test(inner[1]), lambda value: value.items())
     if origin is Literal:
@@ -43,6 +48,16 @@ def _test_of_record(kind: Any) -> Test:
             elif (wrong := inner(value[key])) is not None:
                 return _joined(key, wrong)
         return None
+
+    return test
+
+
+def _test_of_tuple(inner: list[Test]) -> Test:
+    def test(value: Any) -> str | None:
+        if not isinstance(value, list) or len(value) != len(inner):
+            return ""
+        wrong = ((place, each(entry)) for place, (each, entry) in enumerate(zip(inner, value, strict=True)))
+        return next((_joined(str(place), found) for place, found in wrong if found is not None), None)
 
     return test
 

@@ -166,6 +166,7 @@ class MeasuredBits(TypedDict("_GivenTime", {"given time": NotRequired[float]})):
     ceiling: float | None
     near_ceiling: bool
     curve: list[float | None]
+    interval: NotRequired[tuple[float | None, float | None]]
     entropy: Entropy | None
     health: Health
     controls: NotRequired[Controls]
@@ -174,7 +175,7 @@ class MeasuredBits(TypedDict("_GivenTime", {"given time": NotRequired[float]})):
     warnings: NotRequired[list[str]]
 
 
-Ratio = list[float] | None  # value, low, high
+Ratio = tuple[float, float, float] | None  # value, low, high
 
 
 class Reading(TypedDict):
