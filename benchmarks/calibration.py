@@ -340,9 +340,8 @@ within 7 % of the reference and say "too few pairs".
 
 LATER = """
 This list has all families, with other parameters and random constants than any list before. It was committed after the
-last change of the estimator and looked at once (2026-11-18; all but two cases with JAX 0.11, on the CPU cores of the
-GPU machine; a first run was lost with its machine before anybody saw a number):
-`python benchmarks/calibration.py best-bound docs/best-bound-later.json --later`.
+last change of the estimator and looked at once (2026-11-18; all but two cases with JAX 0.11; a first run was lost with
+its machine, unseen): `python benchmarks/calibration.py best-bound docs/best-bound-later.json --later`.
 """
 
 FROZEN = """

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from beliefscope.cli import main
+from beliefscope.results import read_table
 
 HERE = Path(__file__).parent
 FOLDER = HERE / "folder-of-format-1"
@@ -55,3 +56,9 @@ def test_the_verdicts_on_a_committed_table_are_those_beside_it(file, capsys):
     assert verdicts(found) == verdicts(stored)
     with file.open() as lines:
         assert len(next(csv.reader(lines))) > 20
+
+
+def test_the_committed_bits_of_the_default_estimator_lie_in_their_intervals():
+    rows = read_table([RESULTS / "beyond-best-bound" / "table.csv"]).to_dicts()
+    assert len(rows) == 100
+    assert all(row["bits_low"] <= row["bits"] <= row["bits_high"] for row in rows)

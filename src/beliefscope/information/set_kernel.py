@@ -10,8 +10,8 @@ W2 diag(s) m_p. Second, one factor of both products is 0 or 1, which bfloat16 re
 Products are taken on tensor cores, of factors in bfloat16. Forward each factor is the sum of two such numbers, its
 halves, which together keep 16 bits, and a product is three. The first layer is a product too: a particle is given as
 the halves of its numbers beside two ones, which stand before the halves of b1. Particles are rows, so that a layer's
-output is the left factor of the next product, and need not move between threads. Backward, factors are rounded to 8
-bits: a gradient is off by about 1 % of its largest entry. No score is computed from what is rounded so.
+output is the left factor of the next product, which may stay in registers. Backward, factors are rounded to 8 bits: a
+gradient is off by about 1 % of its largest entry. No score is computed from what is rounded so.
 """
 
 from functools import partial
@@ -128,6 +128,7 @@ def _forward_kernel(members: int, rows, first, first_low, second, second_bias, o
 def _backward_kernel(members: int, rows, d_sum, first, first_low, second, second_bias, *gradients):
     (wide, wider), depth = second.shape, rows.shape[2]
     matrix = second[...]
+    rounded = _rounded(matrix)
 
     def of_set(number, sums):
         slope = d_sum[number, :]
@@ -136,10 +137,11 @@ def _backward_kernel(members: int, rows, d_sum, first, first_low, second, second
         def step(tile, sums):
             given = rows[number, pl.ds(tile * _TILE_BACK, _TILE_BACK), :]
             hidden = _first_layer(given, first, first_low)
-            below = _dot(_rounded(hidden), _rounded(matrix)) + second_bias[...][None]
+            below = _dot(_rounded(hidden), rounded) + second_bias[...][None]
             mask = jnp.where(_inside(tile, _TILE_BACK, members) & (below > 0), 1.0, 0.0)
-            d_hidden = jnp.where(hidden > 0, _dot(_rounded(mask), back), 0)
-            seen = _dot(_rounded(hidden).T, _rounded(mask))
+            active = _rounded(mask)
+            d_hidden = jnp.where(hidden > 0, _dot(active, back), 0)
+            seen = _dot(_rounded(hidden).T, active)
             return _added(sums, (_dot(_rounded(d_hidden).T, given), seen, jnp.sum(mask, axis=0)))
 
         d_first, seen, active = lax.fori_loop(0, rows.shape[1] // _TILE_BACK, step, empty)
