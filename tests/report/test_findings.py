@@ -122,7 +122,7 @@ def test_warnings_are_counted_beside_the_environment_that_has_them():
     rows = [bits("GRU", 0, 0, 1.0, warnings=f"not converged: x; {below}"), bits("GRU", 0, 100, 1.0, warnings=below)]
     rare = "18% of the rows are rare atoms, counted as one: the bound may be far below the information"
     results = results_of([*rows, bits("GRU", 0, 200, 1.0, warnings=rare)])
-    said = "Warnings on 3 measurements: the fit had not converged (1); less than a decoder proves (2); "
+    said = "Warnings, among 3 measurements: the fit had not converged (1); less than a decoder proves (2); "
     said += "an atoms bound that may be far below, for want of pairs (1)."
     assert doubts(results, MAZE) == findings(results)[0].doubts == said
     assert doubts(results, HIKE) == ""

@@ -281,3 +281,31 @@ def test_a_piece_that_kills_three_workers_has_failed_and_is_not_counted_as_done(
     lines = capsys.readouterr().err.splitlines()
     assert sum(line.startswith("tried again") for line in lines) == 4
     assert lines[-1] == "tiny: 0/4 pieces, 4 failed or left out"
+
+
+class Failing(Killing):
+    """A backend that fails at all it is given."""
+
+    def messages(self):
+        self._is_idle = True
+        yield 0, Outcome("failed", "no such estimator")
+
+
+def test_where_ten_pieces_fail_alike_the_others_of_their_kind_wait_for_the_next_call(
+    whole, tmp_path, monkeypatch, capsys
+):
+    rates = ", ".join(f"0.{digit}" for digit in range(1, 9))
+    text = TOML.replace("[measurement]", f"[measurement]\nepsilons = [{rates}]")
+    folder, backend = copied(whole, tmp_path / "out"), Failing()
+    monkeypatch.setattr(running, "choose_backend", lambda *_, **__: backend)
+    stored = run_study(read_study(definition(tmp_path, text)), folder.path)
+    assert backend.assigned == ["measure"] * 10
+    assert count_states(stored.states()) == "2 done, 10 failed, 6 missing"
+    assert [error for _, error in stored.failures()] == ["no such estimator"] * 10
+    out, err = capsys.readouterr()
+    assert out.startswith("16 of 18 pieces to do: about ")
+    said, last = err.splitlines()[-2:]
+    assert said.startswith(
+        "left out, since all of their kind have failed so far, with the same error: 6 pieces, such as "
+    )
+    assert last == "tiny: 0/16 pieces, 16 failed or left out"

@@ -111,3 +111,44 @@ def test_what_is_put_back_is_taken_again_and_a_training_that_is_put_back_holds_i
     assert schedule.take(None, []) == trainings[:1]
     schedule.training_ended(trainings[0].run, failed=False)
     assert labels(schedule.ready()) == ["measure GRU, seed 0"]
+
+
+@pytest.fixture
+def measuring():
+    """One trained agent, whose 12 checkpoints are measured by two estimators."""
+    episodes = tuple(range(0, 120, 10))
+    specs = [MeasurementSpec(estimator=name, num_samples=2000) for name in ("mine", "sufficiency")]
+    learner = DRQN(cell=GRU, num_episodes=110, checkpoint_period=10, hidden_size=4)
+    training = TrainingSpec(pomdp=TMaze(3), learner=learner, seed=0)
+    measurements = tuple(Measurement(spec=spec, episodes=episodes) for spec in specs)
+    schedule = schedule_of(
+        Study(name="one", runs=(RunSpec(training=training, environment="A", measurements=measurements),))
+    )
+    (training,) = schedule.take(None, [])
+    schedule.training_ended(training.run, failed=False)
+    return schedule
+
+
+def taken_by(schedule, estimator):
+    """Its pieces, taken one by one as they are asked for."""
+    while found := [piece for piece in schedule.ready() if piece.measurement.estimator == estimator]:
+        (piece,) = schedule.take(schedule.programs(found[0]), [])
+        if piece.measurement.estimator == estimator:
+            yield piece
+
+
+def test_what_has_failed_ten_times_alike_is_not_tried_again(measuring):
+    tried = list(itertools.islice(taken_by(measuring, "mine"), 10))
+    assert [measuring.failed_alike(piece, "no memory") for piece in tried[:9]] == [[]] * 9
+    left_out = measuring.failed_alike(tried[9], "no memory")
+    assert [piece.measurement.estimator for piece in left_out] == ["mine"] * 2
+    assert {piece.measurement.estimator for piece in measuring.ready()} <= {"sufficiency"}
+
+
+@pytest.mark.parametrize("but", ["one was done", "another error"])
+def test_failures_that_are_not_alike_leave_out_nothing(measuring, but):
+    tried = list(itertools.islice(taken_by(measuring, "mine"), 11))
+    if but == "one was done":
+        measuring.done(tried[0])
+    errors = ["NaN" if but == "another error" and place == 5 else "no memory" for place in range(10)]
+    assert [measuring.failed_alike(piece, error) for piece, error in zip(tried[1:], errors, strict=True)] == [[]] * 10

@@ -20,7 +20,7 @@ from beliefscope.store import MeasurementSpec, RunFiles, StudyFiles, StudyFolder
 from beliefscope.store.growing_study import check_room
 from beliefscope.store.pieces import asked_estimator, run_label
 from beliefscope.study import Study, read_study, run_study
-from beliefscope.study.cost import cost, duration, show
+from beliefscope.study.cost import show
 from beliefscope.study.definition_tables import build_from_file, build_t_maze
 from beliefscope.warning_signs import stored_warnings
 
@@ -326,8 +326,7 @@ class RunCommand(_StudyOptions):
             print(show(study))
             print("\nTo start it, add --yes.")
             return 0
-        print(f"{study.name}, {self.scale}, {self.variant}: about {duration(cost(study.runs).seconds)} on one core")
-        print(f"results: {folder}", flush=True)
+        print(f"{study.name}, {self.scale}, {self.variant}; results: {folder}", flush=True)
         stored = run_study(
             study, folder, workers=self.workers, only=self.only, backend=self.backend, address=self.address
         )

@@ -67,7 +67,7 @@ def doubts(results: Results, environment: str) -> str:
         for sign, meaning in _SIGNS.items()
     }
     said = [f"{meaning} ({count:,})" for meaning, count in counts.items() if count]
-    return f"Warnings on {len(warned):,} measurements: {'; '.join(said)}." if said else ""
+    return f"Warnings, among {len(warned):,} measurements: {'; '.join(said)}." if said else ""
 
 
 def _sufficiency(results: Results, environment: str) -> str:

@@ -232,6 +232,11 @@ class _Run:
         self._schedule = Schedule(pieces, runs, in_batches=backend.in_batches)
         slots = backend.start(runs, stored.path, at_most=len(pieces))
         total = sum(self._seconds.values())
+        if not backend.in_batches:  # on a GPU these seconds say nothing
+            print(
+                f"{len(pieces):,} of {len(stored.pieces):,} pieces to do: about {duration(total)} on one core",
+                flush=True,
+            )
         self._progress = ProgressDisplay(study.name, total=total, pieces=len(pieces), workers=slots)
         self._assigned: dict[int, list[Piece]] = {}  # by slot
         self._programs: dict[int, Programs] = {}  # that a slot has run last
@@ -291,8 +296,8 @@ class _Run:
         else:
             left_out: list[Piece] = []
             for piece in pieces:
-                self._record(piece, outcome)
-                left_out += self._release_measurements(piece)
+                error = self._record(piece, outcome)
+                left_out += self._release_measurements(piece) if piece.kind == "train" else self._left_out(piece, error)
             done = sum(self._stored.is_done(piece) for piece in pieces)
             not_done = len(pieces) - done + len(left_out)
             self._progress.end(slot, done=done, not_done=not_done, left_out=self._seconds_of(left_out))
@@ -307,23 +312,35 @@ class _Run:
         self._progress.print(f"tried again ({kills} of {_MOST_TRIES - 1} times), since {error}: {pieces[0].title}")
         return True
 
-    def _record(self, piece: Piece, outcome: Outcome) -> None:
-        """Write why a piece failed, or remove what was written of an earlier failure."""
+    def _record(self, piece: Piece, outcome: Outcome) -> str | None:
+        """Write why a piece failed, and return it; or remove what was written of an earlier failure."""
         file, error = piece.failure(self._stored.path), outcome.error
         if self._is_over(piece):
             file.unlink(missing_ok=True)
-            return
+            return None
         if outcome.kind == "done":
             error = "its worker ended without a result"
         elif outcome.kind == "killed":
             error = f"{outcome.error}, {self._kills[piece.name]} times"
         write_record(file, {"piece": piece.title, "error": error, "details": outcome.details})
         self._progress.print(f"failed: {piece.title}: {error}")
+        return error
+
+    def _left_out(self, piece: Piece, error: str | None) -> list[Piece]:
+        """What is not tried because this piece and all others of its kind so far have failed with the same error."""
+        if error is None:
+            self._schedule.done(piece)
+            return []
+        left_out = self._schedule.failed_alike(piece, error)
+        if left_out:
+            which = (
+                left_out[0].title if len(left_out) == 1 else f"{len(left_out):,} pieces, such as {left_out[0].title}"
+            )
+            self._progress.print(f"left out, since all of their kind have failed so far, with the same error: {which}")
+        return left_out
 
     def _release_measurements(self, piece: Piece) -> list[Piece]:
         """After a training: measurements may begin; if it is not done they never will, and are returned."""
-        if piece.kind != "train":
-            return []
         is_done = self._stored.is_done(piece)
         if is_done and differs_from_earlier(self._stored, piece.run):
             set_aside_results(self._stored, piece.run)
@@ -341,7 +358,7 @@ class _Run:
         pieces, self._elsewhere = self._elsewhere, []
         for piece in pieces:
             if self._is_over(piece):
-                left_out = self._release_measurements(piece)
+                left_out = self._release_measurements(piece) if piece.kind == "train" else []
                 done = int(self._stored.is_done(piece))
                 seconds = self._seconds_of([piece, *left_out])
                 self._progress.add(done=done, not_done=1 - done + len(left_out), seconds=seconds)
@@ -370,4 +387,4 @@ class _Run:
         return diverged or self._stored.is_done(piece)
 
     def _seconds_of(self, pieces: Sequence[Piece]) -> float:
-        return sum(self._seconds[piece.name] for piece in pieces)
+        return sum((self._seconds[piece.name] for piece in pieces), 0.0)

@@ -11,6 +11,7 @@ its curves are as fine as its time allowed, and equally fine for all runs.
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from beliefscope.store import Busy, Damaged, lock
@@ -19,6 +20,7 @@ from beliefscope.store.study_folder import StudyFolder, read_trained
 from beliefscope.study.spec import RunSpec
 
 _POLL = 0.1  # seconds
+_ALIKE = 10  # failures, after which the others of their kind are not tried
 
 
 def is_asked(piece: Piece, only: Sequence[str]) -> bool:
@@ -114,6 +116,7 @@ def _network_digests(trained: dict) -> dict[str, str]:
 
 
 Programs = tuple[object, ...]  # equal for pieces that run the same compiled programs
+Kind = tuple[str, str, str | None]  # what a piece is, its environment, its estimator
 
 
 class Schedule:
@@ -126,6 +129,8 @@ class Schedule:
         self._training = {piece.run for piece in pieces if piece.kind == "train"}
         self._in_batches = in_batches
         self._rounds = _rounds(runs)
+        self._failures: Counter[tuple[Kind, str]] = Counter()  # by kind and error
+        self._works: set[Kind] = set()  # of these, one was done
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
@@ -163,6 +168,27 @@ class Schedule:
         left_out = [piece for piece in self._waiting if piece.run == run] if failed else []
         self._waiting = [piece for piece in self._waiting if piece not in left_out]
         return left_out
+
+    def done(self, piece: Piece) -> None:
+        """It works: no later failure speaks for all of its kind."""
+        self._works.add(self._kind(piece))
+
+    def failed_alike(self, piece: Piece, error: str) -> list[Piece]:
+        """A piece has failed. Where the first ten of a kind fail with one error, the others are taken out and returned.
+
+        They would most likely fail as well, each after minutes on a CPU. The next call of `run` tries them again.
+        """
+        kind = self._kind(piece)
+        self._failures[kind, error] += 1
+        if kind in self._works or self._failures[kind, error] < _ALIKE:
+            return []
+        left_out = [other for other in self._waiting if self._kind(other) == kind]
+        self._waiting = [other for other in self._waiting if other not in left_out]
+        return left_out
+
+    def _kind(self, piece: Piece) -> Kind:
+        estimator = None if piece.measurement is None else piece.measurement.estimator
+        return piece.kind, self._runs[piece.run].environment, estimator
 
     def programs(self, piece: Piece) -> Programs:
         """The compiled programs that a piece runs."""
