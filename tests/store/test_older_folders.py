@@ -60,5 +60,8 @@ def test_the_verdicts_on_a_committed_table_are_those_beside_it(file, capsys):
 
 def test_the_committed_bits_of_the_default_estimator_lie_in_their_intervals():
     rows = read_table([RESULTS / "beyond-best-bound" / "table.csv"]).to_dicts()
-    assert len(rows) == 100
-    assert all(row["bits_low"] <= row["bits"] <= row["bits_high"] for row in rows)
+    assert {row["episode"] for row in rows} == {0, 5000}
+    assert all(row["bits_low"] <= row["bits"] for row in rows)
+    upper = [(row["bits"], row["bits_high"]) for row in rows if row["bits_high"] is not None]
+    assert 0.8 * len(rows) < len(upper) < len(rows)  # where the true value may be infinite, there is none
+    assert all(bits <= high for bits, high in upper)
