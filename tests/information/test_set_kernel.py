@@ -13,7 +13,8 @@ _INTERPRET = jax.default_backend() != "gpu"
 
 def plain(weights: Weights, sets):
     (first, second), (first_bias, second_bias) = weights
-    return jnp.sum(jax.nn.relu(jax.nn.relu(sets @ first + first_bias) @ second + second_bias), axis=1)
+    with jax.default_matmul_precision("highest"):  # a GPU multiplies with 10 bits otherwise
+        return jnp.sum(jax.nn.relu(jax.nn.relu(sets @ first + first_bias) @ second + second_bias), axis=1)
 
 
 def weights_of(inputs: int, *, clear: bool = False) -> Weights:
