@@ -211,6 +211,13 @@ def test_a_run_with_a_hole_is_left_out_and_four_others_are_enough():
     assert verdict(3, [row for row in holed if row["seed"] > 0]).verdict == "not enough data"
 
 
+def test_a_checkpoint_every_500_episodes_is_enough_and_is_said():
+    found = verdict(3, HOLDING[3](episodes=FULL[::5]))
+    assert found.verdict == "holds"
+    assert f"{MAZE}: a checkpoint every 500 episodes." in found.remark
+    assert "every 500" not in verdict(3, HOLDING[3]()).remark
+
+
 def test_a_part_that_failed_fits_decide_is_shown_with_and_without_them():
     rows = maze_with((5.5, 5.2, 4.6))
     assert verdict(4, rows).verdict == "holds"

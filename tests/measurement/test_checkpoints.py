@@ -1,26 +1,51 @@
 """Measuring a stored run: what is written, that it is written once, and that it is right where the truth is known."""
 
+import itertools
 import json
 
+import jax
 import numpy as np
 import pytest
 
 from beliefscope import DRQN, GRU, Irrelevant, MeasurementSpec, TMaze, TrainingSpec, measure, train
-from beliefscope.measurement import measure_checkpoint
+from beliefscope.measurement import checkpoints, measure_checkpoint
 from beliefscope.store import Damaged, read_record
 
 SMALL = MeasurementSpec(num_samples=2000)
 SPEC = MeasurementSpec(estimator="sufficiency", num_samples=2000)
 
 
-def trained(folder, pomdp):
+def trained(folder, pomdp, seeds=(0,)):
     learner = DRQN(cell=GRU, num_episodes=40, checkpoint_period=10, evaluation_episodes=2, hidden_size=8)
-    return train([TrainingSpec(pomdp=pomdp, learner=learner)], folder)[0]
+    return train([TrainingSpec(pomdp=pomdp, learner=learner, seed=seed) for seed in seeds], folder)
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return trained(tmp_path_factory.mktemp("study"), TMaze(3))
+def runs(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("study"), TMaze(3), seeds=(0, 1))
+
+
+@pytest.fixture(scope="module")
+def run(runs):
+    return runs[0]
+
+
+def test_each_run_has_its_own_random_numbers(runs, monkeypatch):
+    """Else the errors of all runs at a checkpoint go together, and an interval over seeds is too narrow."""
+    keys = []
+
+    def sampled(key, *_):
+        keys.append(key)
+        raise InterruptedError
+
+    monkeypatch.setattr(checkpoints, "_sample", sampled)
+    for run, episode in itertools.product(runs, (10, 20)):
+        for _ in range(2):
+            with pytest.raises(InterruptedError):
+                measure_checkpoint(run, SMALL, episode, with_controls=False)
+    numbers = [tuple(jax.random.key_data(key).tolist()) for key in keys]
+    assert numbers[::2] == numbers[1::2]
+    assert len(set(numbers)) == 4
 
 
 @pytest.mark.slow
@@ -74,7 +99,7 @@ def test_a_network_that_is_not_stored_cannot_be_measured(run):
 
 @pytest.mark.slow
 def test_first_middle_and_last_have_controls_and_a_product_belief_is_measured_by_part(tmp_path):
-    run = trained(tmp_path, Irrelevant.of_paper(TMaze(3), 1))
+    (run,) = trained(tmp_path, Irrelevant.of_paper(TMaze(3), 1))
     (record,) = measure(run, SMALL, episodes=[20])
     for part in ("relevant", "irrelevant"):
         found = record[part]

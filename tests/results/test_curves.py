@@ -28,6 +28,16 @@ def as_lists(found):
     return [list(part) for part in found]
 
 
+@pytest.mark.parametrize(
+    ("episodes", "final"),
+    [(range(0, 5001, 100), 4550), (range(0, 5001, 500), 4750), ((0, 10, 20), 20), ((0, 7), 7), ((0,), math.nan)],
+)
+def test_the_final_value_is_the_mean_of_the_last_fifth_of_training(episodes, final):
+    found = curve([*episodes], [*episodes])
+    assert found.final("bits") == pytest.approx(final, nan_ok=True)
+    assert found.change("bits") == pytest.approx(final, nan_ok=True)
+
+
 def test_panels_never_mix_environments_parts_epsilons_memories_or_instruments():
     choices = {
         "environment": ("here", "there"),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from beliefscope.errors import is_real, require
 from beliefscope.paper import CELLS, LONG, MAZE, STOCHASTIC
 from beliefscope.results.correlations import Points, points
-from beliefscope.results.curves import Curve, Panel, Quantity, counted, without_failed_fits
+from beliefscope.results.curves import COARSE_EPISODES, Curve, Panel, Quantity, counted, without_failed_fits
 
 _ESTIMATORS = {"mine": 200, "mine-authors": 100}  # the paper's, with their epochs
 # J*: 4 γ^L where moves are certain, else by dynamic programming.
@@ -53,11 +53,7 @@ class Evidence:
         kept = _one_run_a_seed(_one_particle_count(kept, self.remarks), self.remarks)
         self._panels = {(panel.environment, panel.part, _rounded(panel.epsilon)): panel for panel in kept}
         self._counts_failed_fits = True
-        left_out = sum(
-            len(curves) - len(counted(panel, cell)[0]) for panel in kept for cell, curves in panel.curves.items()
-        )
-        if left_out:
-            self.remarks.append(f"{left_out} curves lack checkpoints and were left out.")
+        self.remarks += _about_checkpoints(kept)
 
     def without_failed_fits(self) -> "Evidence":
         """The same runs, less the checkpoints whose fit failed."""
@@ -105,6 +101,22 @@ def _one_estimator(panels: list[Panel]) -> tuple[list[Panel], list[str]]:
         )
         remarks.append(f"The table has several estimators; that with most rows was used, and left out: {left}.")
     return [panel for panel in panels if panel.instrument[:3] == best], remarks
+
+
+def _about_checkpoints(panels: list[Panel]) -> list[str]:
+    """Which curves were left out, and which have checkpoints every 500 episodes."""
+    remarks, left_out, coarse = [], 0, []
+    for panel in panels:
+        for cell, curves in panel.curves.items():
+            used, enough = counted(panel, cell)
+            left_out += len(curves) - len(used)
+            if enough and used[0].has(COARSE_EPISODES):
+                coarse.append(panel.environment)
+    if left_out:
+        remarks.append(f"{left_out} curves lack checkpoints and were left out.")
+    if coarse:
+        remarks.append(f"{', '.join(dict.fromkeys(coarse))}: a checkpoint every {COARSE_EPISODES[1]} episodes.")
+    return remarks
 
 
 def _epochs(epochs: int | None) -> str:

@@ -125,8 +125,10 @@ def measure_checkpoint(
     file = run.files.measurement(name)
 
     def make() -> None:
-        # The same numbers with a calibration as without.
-        key = jax.random.key(int(spec.id(episode, with_controls=with_controls)[:8], 16))
+        # The same numbers with a calibration as without. Each run has its own: with the critic's first weights in
+        # common, the errors of all runs at a checkpoint would go together.
+        of_all = spec.id(episode, with_controls=with_controls)
+        key = jax.random.key(int(of_all[:8], 16) ^ int(run.spec.id[:8], 16))
         about = {"run": run.spec.id, "episode": episode, **spec.describe(), "made_with": made_with()}
         if spec.estimator == "sufficiency":
             found = _measure_shares(key, run, spec, episode, with_controls=with_controls)

@@ -7,7 +7,8 @@ instrument (estimator, epochs, N and M). The rules, for charts, figures, correla
 - A checkpoint that was measured twice, with controls and without, is one point: what the first row lacks is taken from
   the next.
 - Charts and figures show every curve. Correlations and claims count the curves that `counted` gives: where at least
-  four seeds of a cell have all 51 checkpoints of the full scale, only these; otherwise all.
+  four seeds of a cell have all 51 checkpoints of the full scale, or else every fifth of them and no others, only these;
+  otherwise all.
 """
 
 import math
@@ -25,9 +26,9 @@ _NAMES = {"mine": "MINE", "mine-authors": "MINE (authors' code)", "atoms": "atom
 _ABOUT = ("environment", "cell", "seed", "run", "episode", "part", "memory", "estimator", "measurement", "warnings")
 SHARES = "sufficiency"  # the estimator whose rows have shares in place of bits
 FULL_EPISODES = tuple(range(0, 5001, 100))  # the checkpoints of the full scale
+COARSE_EPISODES = FULL_EPISODES[::5]  # those that suffice for a verdict
 FULL_PAIRS = 20_000  # its pairs: N = 10,000 to train on, and as many fresh ones
 MIN_SEEDS = 4
-_LAST = 10  # checkpoints that make the final value
 
 Quantity = Literal["return", "bits", "fraction"]
 
@@ -70,22 +71,22 @@ class Curve(NamedTuple):
         return self.mean(what, self.episode == 0)
 
     def final(self, what: Quantity) -> float:
-        """The mean of the last 10 checkpoints, or of as many as there are after the start; NaN if there are none."""
-        return self.mean(what, self.episode > 0, last=_LAST)
+        """The mean of the last fifth of training, episodes 4100 to 5000 of the full scale; NaN without a checkpoint
+        after the start."""
+        return self.mean(what, self.episode > 0.8 * self.episode.max(initial=0))
 
     def change(self, what: Quantity) -> float:
         """Final minus start."""
         return self.final(what) - self.start(what)
 
-    def mean(self, what: Quantity, kept: Bool[np.ndarray, " checkpoints"], last: int = 0) -> float:
-        """The mean of (the last of) the kept checkpoints; NaN if there are none."""
-        values = self.values[what][kept][-last:]
+    def mean(self, what: Quantity, kept: Bool[np.ndarray, " checkpoints"]) -> float:
+        """The mean of the kept checkpoints; NaN if there are none."""
+        values = self.values[what][kept]
         return float(values.mean()) if len(values) else math.nan
 
-    @property
-    def is_full(self) -> bool:
-        """Has it all checkpoints of the full scale?"""
-        return tuple(self.known().episode.tolist()) == FULL_EPISODES
+    def has(self, episodes: tuple[int, ...]) -> bool:
+        """Are these its checkpoints, and no others?"""
+        return tuple(self.known().episode.tolist()) == episodes
 
 
 class Panel(NamedTuple):
@@ -183,12 +184,13 @@ def _proven(curve: Curve) -> Curve:
 
 
 def counted(panel: Panel, cell: str) -> tuple[tuple[Curve, ...], bool]:
-    """The curves of a cell that correlations and claims count, and whether they are the full scale's, of at least four
-    seeds."""
+    """The curves of a cell that correlations and claims count, and whether they suffice for a verdict: they are the
+    full scale's, of at least four seeds."""
     curves = panel.curves.get(cell, ())
-    full = tuple(curve for curve in curves if curve.is_full)
-    if panel.instrument.N == FULL_PAIRS and len(full) >= MIN_SEEDS:
-        return full, True
+    for episodes in (FULL_EPISODES, COARSE_EPISODES):
+        there = tuple(curve for curve in curves if curve.has(episodes))
+        if panel.instrument.N == FULL_PAIRS and len(there) >= MIN_SEEDS:
+            return there, True
     return curves, False
 
 
