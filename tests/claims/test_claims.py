@@ -211,6 +211,13 @@ def test_a_run_with_a_hole_is_left_out_and_four_others_are_enough():
     assert verdict(3, [row for row in holed if row["seed"] > 0]).verdict == "not enough data"
 
 
+def test_a_fit_that_failed_at_the_start_leaves_the_episode_of_the_optimum_known():
+    failed = {"warnings": "failed fit: 5.00 bits on held-out pairs, -4.00 on fresh ones"}
+    first = {"environment": f"{HIKE} + 4 irrelevant", "cell": "GRU", "seed": 2, "episode": 0, "part": "irrelevant"}
+    rows = [{**row, **failed} if first.items() <= row.items() else row for row in HOLDING[10]()]
+    assert not any("optimum" in name for name in verdict(10, rows).without_failed_fits)
+
+
 def test_a_checkpoint_every_500_episodes_is_enough_and_is_said():
     found = verdict(3, HOLDING[3](episodes=FULL[::5]))
     assert found.verdict == "holds"

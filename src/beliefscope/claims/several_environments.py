@@ -187,7 +187,8 @@ def _with_size(evidence: Evidence, base: str) -> list[Part]:
 
 def _near_best(*series: Series) -> float:
     """95 % of the way from the mean return at the start to the best mean return of a checkpoint."""
-    start = np.mean([value for each in series for value in each.starts("return")] or [math.nan])
+    starts = [value for each in series for value in each.starts("return") if not math.isnan(value)]
+    start = np.mean(starts or [math.nan])
     means = []
     for each in series:
         points = all_points([each])
