@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from beliefscope.paper import CELL_NAMES
-from beliefscope.report.figures import STYLE
+from beliefscope.report.figures import STYLE, rendered
 from beliefscope.report.style import colour
 
 RESULTS = Path(__file__).parent
@@ -136,8 +136,8 @@ def main() -> None:
     print_correlations(found, mine)
     with matplotlib.rc_context(STYLE):
         drawn = figure(found, mine)
-        drawn.savefig(RESULTS / "beyond-best-bound" / "bits.svg", metadata={"Date": None})
-        drawn.savefig(RESULTS / "beyond-best-bound" / "bits.png", dpi=150)
+        for kind in ("svg", "png"):
+            (RESULTS / "beyond-best-bound" / f"bits.{kind}").write_bytes(rendered(drawn, kind))
 
 
 if __name__ == "__main__":

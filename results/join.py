@@ -13,7 +13,7 @@ import numpy as np
 from beliefscope.claims import as_text, ledger
 from beliefscope.claims.evidence import Evidence
 from beliefscope.paper import AGGREGATED, CELL_NAMES, ENVIRONMENTS
-from beliefscope.report.figures import STYLE
+from beliefscope.report.figures import STYLE, rendered
 from beliefscope.report.style import ReturnScale, colour
 from beliefscope.results import read_table
 from beliefscope.results.correlations import Correlated, Correlation, correlated, correlations_csv, points
@@ -125,8 +125,8 @@ def main() -> None:
     ]
     with matplotlib.rc_context(STYLE):
         drawn = figure(greedy(found), Evidence(found).optimum)
-        drawn.savefig(OUT / "environments.svg", dpi=200, metadata={"Date": None})
-        drawn.savefig(OUT / "environments.png", dpi=200)
+        for kind in ("svg", "png"):
+            (OUT / f"environments.{kind}").write_bytes(rendered(drawn, kind))
     print(f"{sum(inside)} of {len(inside)} coefficients of the paper are inside our intervals (60 in all)")
 
 

@@ -85,7 +85,9 @@ def test_the_files_open_and_are_the_same_when_written_again(tmp_path):
     for file in files:
         assert (tmp_path / "once" / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
     for name in names:
-        assert imread(tmp_path / "once" / f"{name}.png").shape[1] == 1440  # 7.2 inches of 200 dots
+        picture = imread(tmp_path / "once" / f"{name}.png")
+        assert picture.shape[1] == 1440  # 7.2 inches of 200 dots
+        assert 16 < len(np.unique(picture.reshape(-1, picture.shape[-1]), axis=0)) <= 256
         ElementTree.parse(tmp_path / "once" / f"{name}.svg")
         assert b"<dc:date>" not in (tmp_path / "once" / f"{name}.svg").read_bytes()
         assert (tmp_path / "once" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
