@@ -182,7 +182,7 @@ def test_a_network_with_other_bytes_is_damage_and_a_missing_one_is_not(whole):
 @pytest.mark.parametrize("name", ["measure", "trained", "metrics", "spec", "trace", "manifest"])
 def test_what_is_no_file_neither_hangs_nor_breaks_looking(whole, kind, name, capsys, monkeypatch):
     """Figures are drawn, but not written as images: that no longer depends on the files."""
-    monkeypatch.setattr("beliefscope.report.figures._rendered", lambda figure, kind: b"")
+    monkeypatch.setattr("beliefscope.report.figures.rendered", lambda figure, kind: b"")
     run = whole.runs[0]
     files = whole.files.run(run.id)
     pieces = {piece.kind: piece for piece in run.pieces}

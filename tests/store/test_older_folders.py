@@ -32,7 +32,7 @@ def test_the_claims_of_an_older_folder_are_the_same(capsys):
 
 def test_an_older_folder_is_whole_and_has_a_report(tmp_path, capsys, monkeypatch):
     """Its figures are drawn, but not written as images: that does not depend on the folder."""
-    monkeypatch.setattr("beliefscope.report.figures._rendered", lambda figure, kind: b"")
+    monkeypatch.setattr("beliefscope.report.figures.rendered", lambda figure, kind: b"")
     shutil.copytree(FOLDER, tmp_path / "study")
     assert main(["status", str(tmp_path / "study"), "--check"]) == 0
     assert "0 of the files that are done are damaged" in capsys.readouterr().out
