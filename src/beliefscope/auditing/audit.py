@@ -80,7 +80,7 @@ def audit(
     for I(h; b) and its calibration, a minute or two. `interventions` asks whether the agent acts on the belief: its
     memory, and that of the untrained agent or the first checkpoint, is swapped, steered and erased. `sees_actions` says
     of modules and functions whether their input has the last action; `initial` is the first memory of an Equinox
-    module.
+    module. The seeds of an agent get each its own `key`: with the same one, their errors go together.
     """
     check_pomdp_type(pomdp)
     filter = filter_of_paper(pomdp) if filter is None else filter
