@@ -1,4 +1,4 @@
-"""Errors that the runs of a study had in common, and the verdicts that depend on them: docs/results.md, "Errors in common".
+"""Errors that the runs of a study had in common, and the verdicts that depend on them (docs/results.md).
 
 Until 2026-11-18 all runs had the same random numbers at a checkpoint. The error of a point is estimated by its distance
 from the mean of its two neighbours; what these distances have in common over the runs is their covariance.

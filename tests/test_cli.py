@@ -31,7 +31,7 @@ from beliefscope.progress import LogLines
         ("train t-maze --seeds 1 1", "each run is given once, but got [1, 1]; give each agent its own seed"),
         ("train t-maze --seeds -3", "a seed is a whole number from 0 to 4294967295, but got -3"),
         ("train t-maze --seeds", "--seeds takes at least one whole number, but got 'none'"),
-        ("train t-maze --irrelevant -1", "--irrelevant is a whole number of at least 0, but got -1"),
+        ("train t-maze --irrelevant -1", "irrelevant is a whole number of at least 0, but got -1"),
         ("train file nowhere.pomdp", "nowhere.pomdp'; nothing is there: correct the path."),
         ("train file /", "leads to a .pomdp file, but got '/'; that is a folder: name a file in it."),
         ("train mountain-hike --hidden-size 0", "hidden_size is a whole number of at least 1, but got 0"),
@@ -142,6 +142,9 @@ def test_the_version_is_told_without_loading_anything(capsys):
     [
         ("train t-maze --cell gru --seeds 0,1,2", "train t-maze --cell GRU --seeds 0 1 2"),
         ("train --cell=nbrc --seeds=0,1 2 --out a,b", "train --cell NBRC --seeds 0 1 2 --out a,b"),
+        ("train --cell gru t-maze --length 3", "train --cell GRU t-maze --length 3"),
+        ("train --cell=gru t-maze", "train --cell GRU t-maze"),
+        ("measure --episodes 0,50 runs/a,b", "measure --episodes 0 50 runs/a,b"),
         ("measure runs/a,b --episodes 0,100", "measure runs/a,b --episodes 0 100"),
         ("report a,b", "report a,b"),
     ],

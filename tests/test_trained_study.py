@@ -2,7 +2,6 @@
 
 import json
 import threading
-from pathlib import Path
 
 import pytest
 from study.tiny import TOML, definition
@@ -14,7 +13,6 @@ from beliefscope.store import Piece, read_record, write_record
 from beliefscope.store.growing_study import add_measurement
 from beliefscope.store.pieces import with_added
 from beliefscope.study import read_study
-from beliefscope.study.definition_tables import MountainHikeEnvironment, TMazeEnvironment
 
 FLAGS = "--hidden-size 4 --num-layers 1 --num-episodes 30 --checkpoint-period 20 --evaluation-episodes 2 --cell gru"
 ATOMS = MeasurementSpec(estimator="atoms", num_samples=2000)
@@ -43,10 +41,10 @@ def test_more_seeds_are_more_runs_and_the_same_command_changes_nothing(folder, c
 
 
 def test_an_environment_is_called_as_in_a_study():
-    maze, hike = TMazeEnvironment, MountainHikeEnvironment
-    for given in (maze(), maze(length=7, stochasticity=0.3, irrelevant=2), hike(varying=True, irrelevant=1), hike()):
-        assert label_of(given.build("text", Path())) == given.label
-    assert label_of(Irrelevant(MountainHike(), 3)) == "Mountain Hike + 3 irrelevant"
+    assert label_of(TMaze(50)) == "T-Maze, L = 50"
+    assert label_of(Irrelevant(TMaze(7, 0.3), 2)) == "Stochastic T-Maze, L = 7, λ = 0.3 + 2 irrelevant"
+    assert label_of(MountainHike()) == "Mountain Hike"
+    assert label_of(Irrelevant(MountainHike(varying=True), 3)) == "Varying Mountain Hike + 3 irrelevant"
 
 
 def test_other_settings_in_one_folder_have_another_name(tmp_path):

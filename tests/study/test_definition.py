@@ -296,7 +296,7 @@ def test_runs_that_meet_are_measured_and_traced_for_both():
         ("[[environments]]\npomdp = 't-maze'\nlength = true", "length is a whole number, but got True"),
         ("[[environments]]\npomdp = 't-maze'\nlength = 5.0", "length is a whole number, but got 5.0"),
         ("[[environments]]\npomdp = 't-maze'\nlength = 0", "a T-Maze's length is a whole number of at least 1"),
-        ("[[environments]]\npomdp = 't-maze'\nirrelevant = -1", "the number of dimensions is a whole number"),
+        ("[[environments]]\npomdp = 't-maze'\nirrelevant = -1", "irrelevant is a whole number of at least 0"),
         ("[[environments]]\npomdp = 'file'", "has a path, relative to the study's file"),
         ("[[environments]]\npomdp = 'file'\npath = 'no.pomdp'", "no.pomdp'; nothing is there: correct the path"),
         ("[[environments]]\npomdp = 'file'\npath = '.'", "that is a folder: name a file in it"),

@@ -165,8 +165,8 @@ def plain(text: str) -> str:
     return "".join(letter if letter.isprintable() or letter == "\n" else "�" for letter in text)
 
 
-_CAPITALS = ("--cell",)  # options whose values are names in capitals
-_LISTS = ("--seeds", "--episodes")  # options whose values may be apart by commas
+_CAPITALS = ("--cell",)  # options whose one value is a name in capitals
+_LISTS = ("--seeds", "--episodes")  # options whose values are whole numbers, and may be apart by commas
 
 
 def understood(given: Sequence[str]) -> list[str]:
@@ -178,10 +178,13 @@ def understood(given: Sequence[str]) -> list[str]:
             words += [option, *_values(option, value)] if equals and option in (*_CAPITALS, *_LISTS) else [word]
         else:
             words += _values(option, word)
+        if option in _CAPITALS and words[-1] != option:  # its value is there: the next word is none
+            option = ""
     return words
 
 
 def _values(option: str, word: str) -> list[str]:
     if option in _CAPITALS:
         return [word.upper()]
-    return [part.strip() for part in word.split(",") if part.strip()] if option in _LISTS else [word]
+    numbers = option in _LISTS and not set(word) - set("0123456789, -")
+    return [part.strip() for part in word.split(",") if part.strip()] if numbers else [word]

@@ -11,10 +11,8 @@ import tyro
 from beliefscope.auditing import Audit, audit
 from beliefscope.errors import nearest, require
 from beliefscope.information import mutual_information
-from beliefscope.pomdp import CLASSICS, POMDP, Irrelevant, MountainHike, classic
-from beliefscope.study.definition_tables import build_from_file, build_t_maze
-
-_HORIZON = 100  # of a .pomdp file, unless another is given: the format has none
+from beliefscope.pomdp import CLASSICS, HORIZON, POMDP, classic
+from beliefscope.study.definition_tables import MountainHikeEnvironment, TMazeEnvironment, build_from_file
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,18 +55,11 @@ class AuditCommand:
         return 0
 
     def _pomdp(self) -> POMDP:
-        if self.pomdp in ("t-maze", "mountain-hike"):
-            hike = self.pomdp == "mountain-hike"
-            built = (
-                MountainHike.of_paper(varying=self.varying) if hike else build_t_maze(self.length, self.stochasticity)
-            )
-            require(
-                self.irrelevant >= 0,
-                rule="--irrelevant is a whole number of at least 0",
-                received=self.irrelevant,
-                advice="0 leaves the environment as it is",
-            )
-            return Irrelevant.of_paper(built, self.irrelevant) if self.irrelevant else built
+        if self.pomdp == "t-maze":
+            maze = TMazeEnvironment(length=self.length, stochasticity=self.stochasticity, irrelevant=self.irrelevant)
+            return maze.build("text")
+        if self.pomdp == "mountain-hike":
+            return MountainHikeEnvironment(varying=self.varying, irrelevant=self.irrelevant).build("text")
         if self.pomdp in CLASSICS:
             return classic(self.pomdp, horizon=self.horizon)
         known = ["t-maze", "mountain-hike", *CLASSICS]
@@ -78,7 +69,7 @@ class AuditCommand:
             received=self.pomdp,
             advice=nearest(self.pomdp, known, otherwise="name one of these"),
         )
-        return build_from_file(Path(self.pomdp), _HORIZON if self.horizon is None else self.horizon)
+        return build_from_file(Path(self.pomdp), HORIZON if self.horizon is None else self.horizon)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

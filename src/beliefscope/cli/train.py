@@ -15,13 +15,13 @@ from beliefscope.cli.look import describe_state
 from beliefscope.errors import require
 from beliefscope.information import Ratio
 from beliefscope.measurement import measure
-from beliefscope.pomdp import POMDP, Irrelevant, MountainHike, label_of
+from beliefscope.pomdp import HORIZON, POMDP, Variant, label_of
 from beliefscope.store import MeasurementSpec, RunFiles, StudyFiles, StudyFolder, is_file
 from beliefscope.store.growing_study import check_room
 from beliefscope.store.pieces import asked_estimator, run_label
 from beliefscope.study import Study, read_study, run_study
 from beliefscope.study.cost import show
-from beliefscope.study.definition_tables import build_from_file, build_t_maze
+from beliefscope.study.definition_tables import MountainHikeEnvironment, TMazeEnvironment, build_from_file
 from beliefscope.warning_signs import stored_warnings
 
 CellName = Literal["LSTM", "GRU", "BRC", "NBRC", "MGU"]
@@ -43,46 +43,15 @@ class LearnerOptions(DRQN):
 
 
 @dataclasses.dataclass(frozen=True)
-class TMazeOptions:
-    """The T-Maze: remember the first observation until the junction."""
-
-    length: int = 50
-    """L, the corridor's length; the paper uses 50 and 100."""
-    stochasticity: float = 0.0
-    """λ, how often a move goes astray; the paper's Stochastic T-Maze has 0.3."""
-    irrelevant: int = 0
-    """d, irrelevant variables to observe beside it; the paper uses 1 and 4."""
-    label = None  # by the POMDP itself
-
-    def build(self, learner: DRQN) -> POMDP:
-        return _with_irrelevant(build_t_maze(self.length, self.stochasticity), self.irrelevant, learner)
-
-
-@dataclasses.dataclass(frozen=True)
-class MountainHikeOptions:
-    """The Mountain Hike: find the goal on a map, seeing a noisy altitude."""
-
-    varying: bool = False
-    """Start with an unknown orientation: the paper's Varying Mountain Hike."""
-    irrelevant: int = 0
-    """d, irrelevant variables to observe beside it; the paper uses 1 and 4."""
-    label = None
-
-    def build(self, learner: DRQN) -> POMDP:
-        hike = MountainHike.of_paper(learner.variant, varying=self.varying)
-        return _with_irrelevant(hike, self.irrelevant, learner)
-
-
-@dataclasses.dataclass(frozen=True)
 class FileOptions:
     """Any POMDP in Cassandra's .pomdp format."""
 
     path: Annotated[Path, tyro.conf.Positional]
     """The file."""
-    horizon: int = 100
+    horizon: int = HORIZON
     """H, the number of actions after which an episode is cut."""
 
-    def build(self, learner: DRQN) -> POMDP:
+    def build(self, variant: Variant) -> POMDP:
         return build_from_file(self.path, self.horizon)
 
     @property
@@ -91,8 +60,8 @@ class FileOptions:
 
 
 Environment = (
-    Annotated[TMazeOptions, tyro.conf.subcommand("t-maze")]
-    | Annotated[MountainHikeOptions, tyro.conf.subcommand("mountain-hike")]
+    Annotated[TMazeEnvironment, tyro.conf.subcommand("t-maze")]
+    | Annotated[MountainHikeEnvironment, tyro.conf.subcommand("mountain-hike")]
     | Annotated[FileOptions, tyro.conf.subcommand("file")]
 )
 
@@ -117,7 +86,7 @@ class TrainCommand:
 
     def run(self) -> int:
         learner = self.learner.build()
-        pomdp = self.environment.build(learner)
+        pomdp = self.environment.build(learner.variant)
         require(
             len(self.seeds) > 0,
             rule="--seeds takes at least one whole number",
@@ -138,16 +107,6 @@ class TrainCommand:
             print(_summary(run))
         print(f"to measure their memories: {shlex.join(['beliefscope', 'measure', str(self.out)])}")
         return 1 if any(run.failed() is not None for run in runs) else 0
-
-
-def _with_irrelevant(pomdp: POMDP, size: int, learner: DRQN) -> POMDP:
-    require(
-        size >= 0,
-        rule="--irrelevant is a whole number of at least 0",
-        received=size,
-        advice="the paper uses 1 and 4, and 0 leaves the environment as it is",
-    )
-    return Irrelevant.of_paper(pomdp, size, learner.variant) if size else pomdp
 
 
 def _summary(run: RunFolder) -> str:

@@ -16,7 +16,7 @@ except ImportError as error:
 from beliefscope.belief import Filter, filter_of_paper
 from beliefscope.errors import nearest, require
 from beliefscope.gymnasium.environment import Environment, LastAction, LastActionVector, VectorEnvironment
-from beliefscope.pomdp import CLASSICS, POMDP, MountainHike, TMaze, classic, read_pomdp
+from beliefscope.pomdp import CLASSICS, HORIZON, POMDP, MountainHike, TMaze, classic, read_pomdp
 
 __all__ = [
     "IDS",
@@ -29,7 +29,6 @@ __all__ = [
     "named_pomdp",
 ]
 
-HORIZON = 100  # of a .pomdp file, unless another is given: the format has none
 # By id: the name that `named_pomdp` knows, and the arguments that it has unless others are given.
 IDS: dict[str, tuple[str, dict[str, Any]]] = {
     "beliefscope/TMaze-v0": ("t-maze", {"length": 10}),

@@ -7,6 +7,7 @@ from beliefscope.pomdp.linear_gaussian import LinearGaussian
 from beliefscope.pomdp.mountain_hike import HikeState, MountainHike, altitude
 from beliefscope.pomdp.pomdp_file import (
     CLASSICS,
+    HORIZON,
     PomdpFileError,
     classic,
     format_pomdp,
@@ -30,6 +31,7 @@ from beliefscope.pomdp.validate import check_pomdp
 
 __all__ = [
     "CLASSICS",
+    "HORIZON",
     "NO_ACTION",
     "NO_OBSERVATION",
     "POMDP",

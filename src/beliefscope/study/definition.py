@@ -38,7 +38,7 @@ from typing import Any, get_args
 from beliefscope.agent import DRQN, TrainingSpec
 from beliefscope.agent.cells import CELLS
 from beliefscope.errors import require
-from beliefscope.pomdp import POMDP, Finite, Variant
+from beliefscope.pomdp import POMDP, Finite, Variant, label_of
 from beliefscope.store.pieces import first_middle_last
 from beliefscope.studies import shipped_studies, shipped_text, user_text
 from beliefscope.study.definition_tables import (
@@ -151,15 +151,16 @@ def _own_runs(content: dict[str, Any], settings: _Settings) -> Iterator[RunSpec]
         for cell in cells
     ]
     environments = [read_environment(table) for table in content.get("environments", [])]
-    labels = Counter(environment.label for environment in environments)
+    pomdps = [environment.build(settings.variant, settings.folder) for environment in environments]
+    names = [each.label or label_of(pomdp) for each, pomdp in zip(environments, pomdps, strict=True)]
+    labels = Counter(names)
     require(
         len(labels) == len(environments),
         rule="the environments of a study differ in their names",
         received=[label for label, count in labels.items() if count > 1],
         advice="leave out the repeated ones, or give one .pomdp file another name",
     )
-    for environment in environments:
-        pomdp = environment.build(settings.variant, settings.folder)
+    for name, pomdp in zip(names, pomdps, strict=True):
         for learner in learners:
             measurements = read_measurements(
                 content.get("measurement", {}), learner=learner, pomdp=pomdp, scale=settings.scale
@@ -168,7 +169,7 @@ def _own_runs(content: dict[str, Any], settings: _Settings) -> Iterator[RunSpec]
                 training = TrainingSpec(pomdp=pomdp, learner=learner, seed=seed)
                 yield RunSpec(
                     training=training,
-                    environment=environment.label,
+                    environment=name,
                     measurements=measurements,
                     traces=first_middle_last(checkpoints(training)) if seed == seeds[0] else (),
                     interventions=_interventions(content.get("interventions"), learner=learner, pomdp=pomdp),

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 from beliefscope.agent import DRQN
 from beliefscope.agent.cells import CELLS, LSTM
 from beliefscope.errors import is_real, is_whole, nearest, require
-from beliefscope.pomdp import POMDP, Finite, Irrelevant, MountainHike, TMaze, Variant, read_pomdp
+from beliefscope.pomdp import HORIZON, POMDP, Finite, Irrelevant, MountainHike, TMaze, Variant, read_pomdp
 from beliefscope.store import MeasurementSpec
 from beliefscope.store.pieces import ESTIMATORS, STORED, asked_estimator, estimator_name, first_middle_last
 from beliefscope.study.spec import Measurement
@@ -103,17 +103,6 @@ def one_of(value: str, choices: Iterable[str], *, what: str) -> str:
     return value
 
 
-def build_t_maze(length: int, stochasticity: float) -> TMaze:
-    """A T-Maze with the paper's horizon, where there is one."""
-    require(
-        stochasticity != 1,
-        rule="the horizon of a T-Maze, ⌈3 L / (1 − λ)⌉, needs a stochasticity λ below 1",
-        received=stochasticity,
-        advice="the paper uses 0 and 0.3; in Python TMaze(length, 1, horizon=…) has a horizon of its own",
-    )
-    return TMaze(length, stochasticity)
-
-
 def build_from_file(path: Path, horizon: int) -> POMDP:
     """The POMDP of a .pomdp file."""
     require(
@@ -127,44 +116,49 @@ def build_from_file(path: Path, horizon: int) -> POMDP:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TMazeEnvironment:
-    """`pomdp = "t-maze"`."""
+    """The T-Maze: remember the first observation until the junction."""
 
-    length: int = 50  # L
-    stochasticity: float = 0.0  # λ
-    irrelevant: int = 0  # d
+    length: int = 50
+    """L, the corridor's length; the paper uses 50 and 100."""
+    stochasticity: float = 0.0
+    """λ, how often a move goes astray; the paper's Stochastic T-Maze has 0.3."""
+    irrelevant: int = 0
+    """d, irrelevant variables to observe beside it; the paper uses 1 and 4."""
+    label = None  # by the POMDP itself
 
-    @property
-    def label(self) -> str:
-        name = f"T-Maze, L = {self.length}"
-        if self.stochasticity:
-            name = f"Stochastic {name}, λ = {self.stochasticity:.12g}"
-        return name + _suffix(self.irrelevant)
-
-    def build(self, variant: Variant, folder: Path) -> POMDP:
-        return _with_irrelevant(build_t_maze(self.length, self.stochasticity), self.irrelevant, variant)
+    def build(self, variant: Variant, folder: Path = Path()) -> POMDP:
+        """With the paper's horizon, where there is one."""
+        require(
+            self.stochasticity != 1,
+            rule="the horizon of a T-Maze, ⌈3 L / (1 − λ)⌉, needs a stochasticity λ below 1",
+            received=self.stochasticity,
+            advice="the paper uses 0 and 0.3; in Python TMaze(length, 1, horizon=…) has a horizon of its own",
+        )
+        return _with_irrelevant(TMaze(self.length, self.stochasticity), self.irrelevant, variant)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MountainHikeEnvironment:
-    """`pomdp = "mountain-hike"`."""
+    """The Mountain Hike: find the goal on a map, seeing a noisy altitude."""
 
     varying: bool = False
-    irrelevant: int = 0  # d
+    """Start with an unknown orientation: the paper's Varying Mountain Hike."""
+    irrelevant: int = 0
+    """d, irrelevant variables to observe beside it; the paper uses 1 and 4."""
+    label = None
 
-    @property
-    def label(self) -> str:
-        return ("Varying Mountain Hike" if self.varying else "Mountain Hike") + _suffix(self.irrelevant)
-
-    def build(self, variant: Variant, folder: Path) -> POMDP:
+    def build(self, variant: Variant, folder: Path = Path()) -> POMDP:
         return _with_irrelevant(MountainHike.of_paper(variant, varying=self.varying), self.irrelevant, variant)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FileEnvironment:
-    """`pomdp = "file"`: any POMDP in Cassandra's format."""
+    """Any POMDP in Cassandra's .pomdp format."""
 
-    path: str = ""  # relative to the study's file
-    horizon: int = 100  # H
+    path: str = ""
+    """The file; in a study, relative to the study's own."""
+    horizon: int = HORIZON
+    """H, the number of actions after which an episode is cut."""
 
     @property
     def label(self) -> str:
@@ -341,11 +335,13 @@ def _controls(asked: str, stored: list[int]) -> tuple[int, ...]:
     return choices[one_of(asked, choices, what="controls")]
 
 
-def _suffix(size: int) -> str:
-    return f" + {size} irrelevant" if size else ""
-
-
 def _with_irrelevant(pomdp: POMDP, size: int, variant: Variant) -> POMDP:
+    require(
+        size >= 0,
+        rule="irrelevant is a whole number of at least 0",
+        received=size,
+        advice="the paper uses 1 and 4, and 0 leaves the environment as it is",
+    )
     return Irrelevant.of_paper(pomdp, size, variant) if size else pomdp
 
 

@@ -39,6 +39,7 @@ _ENTRIES = (*_REQUIRED, "values", "start")
 MAX_REWARD = 1e38  # what still fits into single precision
 _HORIZONS = {"tiger": 50, "crying-baby": 50, "cheese-maze": 100}
 CLASSICS = tuple(_HORIZONS)
+HORIZON = 100  # of a .pomdp file where none is given: the format has none
 
 
 class Preamble(NamedTuple):
