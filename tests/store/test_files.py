@@ -140,8 +140,15 @@ def test_what_a_dead_process_left_is_cleared_and_what_a_living_one_writes_is_not
         process.wait()
     for number in (process.pid, os.getpid()):
         (tmp_path / f".file.{number}.tmp").touch()
-    store.clear_unfinished(tmp_path)
+    store.clear_unfinished([tmp_path])
     assert [file.name for file in tmp_path.iterdir()] == [f".file.{os.getpid()}.tmp"]
+
+
+@pytest.mark.parametrize("name", [".notes.tmp", ".chapter.draft.tmp", ".1.tmp", ".notes.4000000.tmp.old"])
+def test_a_file_that_is_not_named_as_unfinished_files_are_stays(name, tmp_path):
+    (tmp_path / name).touch()
+    store.clear_unfinished([tmp_path])
+    assert (tmp_path / name).exists()
 
 
 def test_a_lock_has_one_holder_and_leaves_no_file(tmp_path):

@@ -251,6 +251,16 @@ def test_what_interrupted_writes_leave_is_cleared_in_the_whole_folder(study, tmp
     assert not list(study.path.rglob(".*.tmp"))
 
 
+@pytest.mark.parametrize("name", [".notes.tmp", "thesis/.draft.1.tmp", ".git/.lock.tmp", "runs/notes.txt", "runs/.x"])
+def test_run_leaves_the_files_of_others_where_they_are(name, study, tmp_path):
+    file = study.path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("mine")
+    os.utime(file, (1e9, 1e9))
+    study.prepare(read_study(str(tmp_path / "made-up.toml")).describe())
+    assert file.read_text() == "mine"
+
+
 def test_a_pipe_where_a_file_is_written_first_does_not_block(study):
     file = study.files.manifest
     os.mkfifo(file.with_name(f".{file.name}.{os.getpid()}.tmp"))

@@ -152,7 +152,7 @@ class RunFolder:
             received="another description",
             advice="restore the file, or delete it so that it is written again",
         )
-        clear_unfinished(self.path)
+        clear_unfinished(self.files.folders)
         tables = _tables(self.spec.pomdp)
         if tables is not None and not is_there(self.files.pomdp):
             write_atomic(self.files.pomdp, tables.encode())

@@ -17,9 +17,10 @@ import io
 import json
 import math
 import os
+import re
 import stat
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +33,7 @@ _MOST = 2**30  # bytes of a file of ours
 _MOST_OF_RECORDS = 2**26
 _MOST_ENTRIES = 2**21  # of a file of records: "[]," takes 3 bytes on disk and 64 in memory
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_UNFINISHED = re.compile(r"\..+\.([0-9]+)\.tmp")  # as `write_atomic` calls what it writes
 _SECONDS = 2.0  # by which the kernel's two clocks, of files and of processes, may differ
 
 
@@ -71,11 +73,16 @@ def write_atomic(path: Path, content: bytes) -> None:
         _remove(beside)
 
 
-def clear_unfinished(folder: Path) -> None:
-    """Remove unfinished files of processes that no longer run."""
-    for unfinished in folder.rglob(".*.tmp"):
-        if not _is_being_written(unfinished):
-            _remove(unfinished)
+def clear_unfinished(folders: Iterable[Path]) -> None:
+    """Remove unfinished files of processes that no longer run, from these folders and not from folders in them.
+
+    Another file may be called `.notes.tmp`: only names that `write_atomic` makes are looked at.
+    """
+    for folder in folders:
+        for unfinished in folder.glob(".*.tmp"):
+            named = _UNFINISHED.fullmatch(unfinished.name)
+            if named and not _is_being_written(unfinished, process=named[1]):
+                _remove(unfinished)
 
 
 def read_bytes(path: Path, most: int = _MOST) -> bytes:
@@ -138,10 +145,10 @@ def _opened(path: Path, text: bytes) -> Record:
     return record
 
 
-def _is_being_written(unfinished: Path) -> bool:
+def _is_being_written(unfinished: Path, *, process: str) -> bool:
     """Is the process alive that began it? Numbers of processes come again: one that began later is another."""
     try:
-        began = _began(unfinished.name.split(".")[-2])
+        began = _began(process)
         return began is not None and began <= unfinished.lstat().st_mtime + _SECONDS
     except OSError:  # it is gone
         return False

@@ -77,6 +77,11 @@ class StudyFiles(NamedTuple):
         """The runs that were begun."""
         return [RunFiles(spec.parent) for spec in sorted(self.folder.glob("runs/*/spec.json"))]
 
+    @property
+    def folders(self) -> list[Path]:
+        """All folders in which files of a study are written."""
+        return [self.folder, self.figures, *_folders(self)]
+
 
 class RunFiles(NamedTuple):
     """The files of one run."""
@@ -120,6 +125,11 @@ class RunFiles(NamedTuple):
         return self.folder / "failures"
 
     @property
+    def folders(self) -> list[Path]:
+        """All folders in which files of a run are written."""
+        return [self.folder, *_folders_of_run(self)]
+
+    @property
     def of_training(self) -> tuple[Path, ...]:
         """All that a training writes but its description, in the order in which it may be copied."""
         return (self.params, self.metrics, self.resume, self.failed, self.trained)
@@ -143,6 +153,11 @@ class RunFiles(NamedTuple):
 
     def failure(self, piece: str) -> Path:
         return self.failures / f"{piece}.json"
+
+
+def is_run_id(name: str) -> bool:
+    """Is this the form of a run's id? Whatever else is in runs/ is not ours."""
+    return re.fullmatch("[0-9a-f]{16}", name) is not None
 
 
 def episode_of(network: str | Path) -> int | None:
@@ -195,21 +210,23 @@ def move_odd_aside(study: StudyFiles) -> list[Path]:
 def _folders(study: StudyFiles) -> Iterator[Path]:
     """The places of folders, the outer ones first."""
     yield study.locks
-    runs = study.run("").folder
-    yield runs
-    for run in _inside(runs):
-        yield run
-        yield from _folders_of_run(RunFiles(run))
+    yield study.run("").folder
+    for run in _runs(study):
+        yield from run.folders
 
 
 def _files(study: StudyFiles) -> Iterator[Path]:
     """The places of files."""
     yield from (study.study, study.manifest)
     yield from _inside(study.locks)
-    for run in map(RunFiles, _inside(study.run("").folder)):
+    for run in _runs(study):
         yield from (run.spec, run.metrics, run.resume, run.failed, run.trained)
         for folder in _folders_of_run(run):
             yield from _inside(folder)
+
+
+def _runs(study: StudyFiles) -> list[RunFiles]:
+    return [RunFiles(path) for path in _inside(study.run("").folder) if is_run_id(path.name)]
 
 
 def _folders_of_run(run: RunFiles) -> tuple[Path, ...]:

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import hashlib
 import os
-import re
 from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
@@ -26,7 +25,16 @@ from beliefscope.store.files import (
     read_record,
     write_record,
 )
-from beliefscope.store.layout import RunFiles, StudyFiles, episode_of, is_file, is_there, move_aside, move_odd_aside
+from beliefscope.store.layout import (
+    RunFiles,
+    StudyFiles,
+    episode_of,
+    is_file,
+    is_run_id,
+    is_there,
+    move_aside,
+    move_odd_aside,
+)
 from beliefscope.store.pieces import MeasurementSpec, Piece, Run, run_label, training_name, with_added
 from beliefscope.store.schema import (
     LONGEST_NAME,
@@ -103,7 +111,7 @@ class StudyFolder:
     def prepare(self, described: dict[str, Any]) -> None:
         """Write a study's description, unless the folder is another study's."""
         self._check_no_links()
-        clear_unfinished(self.path)
+        clear_unfinished(self.files.folders)
         for odd in move_odd_aside(self.files):
             print(f"set aside, since it is of another kind than what belongs there: {odd}", flush=True)
         file = self.files.study
@@ -263,10 +271,13 @@ class StudyFolder:
     def _damaged_failure(self, run: str) -> Damaged | None:
         """A failed.json that differs from what was written says nothing about its run."""
         file = self.files.run(run).failed
-        if not is_there(file) or not _is_damaged(file, Failed):
+        try:
+            if is_there(file):
+                checked(file, read_record(file), Failed)
             return None
-        move_aside(self.files, f"failed-{run}", [file])
-        return Damaged(file, "its checksum does not match its content")
+        except Damaged as error:
+            move_aside(self.files, f"failed-{run}", [file])
+            return error
 
 
 def archive(folder: StudyFolder, *, keep_ends: bool) -> tuple[int, int]:
@@ -331,7 +342,7 @@ def count_states(states: dict[str, State]) -> str:
 
 def _run(described: dict[str, Any]) -> Run:
     id, environment, cell, seed = (described[name] for name in ("id", "environment", "cell", "seed"))
-    if not re.fullmatch("[0-9a-f]{16}", id):  # it becomes a path
+    if not is_run_id(id):  # it becomes a path
         raise ValueError(f"a run's id has 16 hexadecimal digits, and is not {id!r}")
     for name in (environment, cell):
         if not name.isprintable() or len(name) > LONGEST_NAME:
@@ -368,14 +379,6 @@ def _called(description: dict[str, Any]) -> str:
 
 def _digest(file: Path) -> str:
     return hashlib.sha256(read_bytes(file)).hexdigest()
-
-
-def _is_damaged(file: Path, kind: Any) -> bool:
-    try:
-        checked(file, read_record(file), kind)
-    except Damaged:
-        return True
-    return False
 
 
 def _reason(file: Path, name: str, kind: Any) -> str:
