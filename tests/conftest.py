@@ -21,7 +21,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 import jax
 import pytest
 from jax._src import compiler
-from jaxtyping import install_import_hook
+from jaxtyping import config, install_import_hook
 
 install_import_hook(["beliefscope", "benchmarks.known_information"], "beartype.beartype")
 
@@ -32,6 +32,14 @@ sys.dont_write_bytecode = False
 _COUNT = pytest.StashKey[int]()  # of tests so far
 _MAPS = Path("/proc/self/maps")
 _MOST_MAPS = 30_000  # Linux allows 65,530 to a process
+
+
+@pytest.fixture
+def types_unchecked():
+    """As it is outside of the tests: NumPy's numbers pass where Python's are expected."""
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)
 
 
 def pytest_runtest_teardown(item, nextitem):

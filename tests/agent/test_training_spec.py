@@ -6,6 +6,7 @@ import re
 
 import equinox as eqx
 import jax
+import numpy as np
 import pytest
 
 from beliefscope.agent import DRQN, LSTM, MGU, Cell, TrainingSpec
@@ -32,6 +33,15 @@ class Copy(Cell):
 def test_the_id_is_the_first_16_digits_of_the_sha_256_of_the_canonical_json_and_never_changes():
     assert re.fullmatch("[0-9a-f]{16}", SPEC.id)
     assert SPEC.id == TrainingSpec(pomdp=TMaze(50), seed=3).id == "6b949893404c9f8b"
+
+
+@pytest.mark.parametrize("zero", [0, -0.0, np.float64(0), np.int32(0)])
+def test_equal_numbers_of_any_type_give_one_id(zero, types_unchecked):
+    def spec(two, none, half):
+        learner = DRQN(hidden_size=two, exploration_rate=none, learning_rate=half)
+        return TrainingSpec(pomdp=Irrelevant(TMaze(3), two), learner=learner, seed=two)
+
+    assert spec(np.int64(2), zero, np.float32(0.5)).canonical_json() == spec(2, 0.0, 0.5).canonical_json()
 
 
 def test_the_paper_is_the_default():

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from beliefscope.information import MINE
@@ -28,6 +29,16 @@ def test_names_for_people_do_not_change_what_is_stored():
 def test_the_number_of_pairs_given_is_one_thing():
     assert MeasurementSpec(num_samples=5000).num_rows == 10_000
     assert MeasurementSpec(estimator="sufficiency", num_samples=5000).num_rows == 5000
+
+
+@pytest.mark.parametrize("zero", [0, -0.0, np.float64(0), np.int32(0)])
+def test_equal_numbers_of_any_type_give_one_id(zero, types_unchecked):
+    def spec(many, none):
+        return MeasurementSpec(num_samples=many, num_particles=many, epochs=many, epsilon=none)
+
+    given, usual = spec(np.int64(3000), zero), spec(3000, 0.0)
+    assert given.id(0, with_controls=True) == usual.id(0, with_controls=True)
+    assert json.dumps(given.describe()) == json.dumps(usual.describe())
 
 
 def test_epochs_are_of_mine_alone():

@@ -84,8 +84,10 @@ class DRQN:
         for field in dataclasses.fields(self):
             if field.type is int:
                 _check_count(field.name, getattr(self, field.name), default=field.default)
-        _check_number("exploration_rate", self.exploration_rate, upper=1.0)
-        _check_number("learning_rate", self.learning_rate, upper=math.inf)
+                object.__setattr__(self, field.name, int(getattr(self, field.name)))  # NumPy's is no JSON
+        for name, upper in (("exploration_rate", 1.0), ("learning_rate", math.inf)):
+            _check_number(name, getattr(self, name), upper=upper)
+            object.__setattr__(self, name, float(getattr(self, name)) + 0.0)  # 0, 0.0 and -0.0 are one number
         for name in ("num_episodes", "checkpoint_period"):
             value, period = getattr(self, name), self.evaluation_period
             require(
@@ -119,6 +121,7 @@ class TrainingSpec:
             received=self.seed,
             advice="use 0, 1, 2 and 3 for four agents, as many as the paper trains",
         )
+        object.__setattr__(self, "seed", int(self.seed))
         input_size = self.pomdp.num_actions + self.pomdp.observation_size
         _check_cell(self.learner.cell, input_size=input_size, hidden_size=self.learner.hidden_size)
 

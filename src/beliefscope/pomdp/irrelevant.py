@@ -37,10 +37,10 @@ class Irrelevant(POMDP):
     ) -> None:
         check_pomdp_type(pomdp)
         self.pomdp = pomdp
-        self.dimensions = dimensions
         self.process = LinearGaussian.random_walk(
             dimensions, initial_std=initial_std, process_std=process_std, observation_std=observation_std
         )
+        self.dimensions = int(dimensions)
 
     @classmethod
     def of_paper(cls, pomdp: POMDP, dimensions: int, variant: Variant = "text") -> "Irrelevant":

@@ -69,6 +69,7 @@ class MeasurementSpec:
             received=self.estimator,
             advice="'mine' is the paper's",
         )
+        # Equal numbers give one id, whatever their types are.
         for name, least in (("num_samples", 2000), ("num_particles", 1)):
             value = getattr(self, name)
             require(
@@ -77,18 +78,21 @@ class MeasurementSpec:
                 received=value,
                 advice=f"the paper's is {getattr(MeasurementSpec, name)}",
             )
+            object.__setattr__(self, name, int(value))
         require(
             is_real(self.epsilon) and 0 <= self.epsilon <= 1,
             rule="epsilon lies in [0, 1]",
             received=self.epsilon,
             advice="0 is the greedy policy",
         )
+        object.__setattr__(self, "epsilon", float(self.epsilon) + 0.0)  # not -0.0
         require(
             self.epochs is None or (is_whole(self.epochs) and self.epochs >= 1 and self.estimator in STORED),
             rule="epochs is a whole number of at least 1, for MINE alone",
             received=f"{self.epochs} with the estimator '{self.estimator}'",
             advice="the paper uses 200; leave it out for other estimators",
         )
+        object.__setattr__(self, "epochs", None if self.epochs is None else int(self.epochs))
         require(
             self.part in ("all", "relevant", "irrelevant"),
             rule="the part of the belief is 'all', 'relevant' or 'irrelevant'",
