@@ -1,5 +1,6 @@
 """Which piece is next: trainings first, a worker's own kind of work before others."""
 
+import dataclasses
 import itertools
 
 import pytest
@@ -67,6 +68,14 @@ def test_all_pieces_are_taken_once(study):
             if piece.kind == "train":
                 schedule.training_ended(piece.run, failed=False)
     assert sorted(piece.name for piece in taken) == sorted(piece.name for piece in study.pieces())
+
+
+def test_a_checkpoint_that_only_measure_has_asked_for_comes_last(study):
+    own = [piece for piece in study.pieces() if piece.kind == "measure"]
+    added = dataclasses.replace(own[0], episode=0)
+    schedule = Schedule([added, *own], {run.id: run for run in study.runs}, in_batches=False)
+    taken = [piece for _ in range(5) for piece in schedule.take(None, [])]
+    assert [piece.episode for piece in taken] == [10, 10, 10, 10, 0]
 
 
 def test_points_are_taken_from_coarse_to_fine():

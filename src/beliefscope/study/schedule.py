@@ -148,7 +148,9 @@ class Schedule:
         def place(piece: Piece) -> tuple[int, bool, bool]:
             # A program is compiled once per worker that uses it: better each worker has its own kind of work.
             programs = self.programs(piece)
-            round = -1 if piece.episode is None else self._rounds[piece.run, piece.episode]
+            # Checkpoints that `measure` has added, and the definition does not have, come last.
+            added = len(self._rounds)
+            round = -1 if piece.episode is None else self._rounds.get((piece.run, piece.episode), added)
             return round, programs != last, programs in others
 
         first = min(ready, key=place)
