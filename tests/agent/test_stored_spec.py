@@ -48,6 +48,16 @@ def test_a_pomdp_file_is_stored_with_its_run_and_checked(tmp_path):
     assert read_spec(path, file=file).pomdp.horizon == 20
 
 
+def test_a_pomdp_file_that_is_another_one_is_written_anew_when_the_run_goes_on(tmp_path):
+    run = RunFolder(tmp_path, TrainingSpec(pomdp=classic("tiger")))
+    run.open()
+    whole = run.files.pomdp.read_bytes()
+    for other in (whole.replace(b"0.95", b"0.90"), b"", whole):
+        run.files.pomdp.write_bytes(other)
+        run.open()
+        assert run.files.pomdp.read_bytes() == whole
+
+
 def test_folders_that_hold_no_run_and_damaged_descriptions_get_one_sentence(tmp_path):
     with pytest.raises(ValueError, match=r"a run is a folder with a spec\.json"):
         read_spec(tmp_path)

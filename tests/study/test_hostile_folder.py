@@ -151,6 +151,13 @@ def test_run_sets_aside_what_stands_in_place_of_a_folder(study, kind, name, tmp_
     assert not os.path.lexists(place) or place.is_dir()
 
 
+def test_run_sets_aside_what_stands_in_place_of_a_runs_pomdp(study, tmp_path):
+    place = study.files.run(study.runs[0].id).pomdp
+    place.mkdir()
+    study.prepare(read_study(str(tmp_path / "made-up.toml")).describe())
+    assert not os.path.lexists(place)
+
+
 def test_run_writes_a_description_anew_that_is_another_one(study, tmp_path):
     described = read_study(str(tmp_path / "made-up.toml"))
     file = study.files.run(study.runs[0].id).spec

@@ -117,6 +117,16 @@ def _pomdps(described: dict[str, Any], file: Path | None) -> list[POMDP]:
     return [] if file is None else [read_pomdp(file, horizon=fields["horizon"])]
 
 
+_RIGHT: set[tuple[str, bytes | None]] = set()  # runs and digests of their .pomdp files: large ones take time to write
+
+
+def _digest(file: Path) -> bytes | None:
+    try:
+        return hashlib.sha256(read_bytes(file)).digest()
+    except (Damaged, FileNotFoundError):
+        return None
+
+
 @functools.lru_cache(maxsize=10_000)
 def _digest_of(file: Path, modified: int) -> bytes:
     """Of a network, which is read once however many states are stored after it."""
@@ -153,9 +163,15 @@ class RunFolder:
             advice="restore the file, or delete it so that it is written again",
         )
         clear_unfinished(self.files.folders)
-        tables = _tables(self.spec.pomdp)
-        if tables is not None and not is_there(self.files.pomdp):
-            write_atomic(self.files.pomdp, tables.encode())
+        self._keep_tables()
+
+    def _keep_tables(self) -> None:
+        file, id = self.files.pomdp, self.spec.id
+        if (id, _digest(file)) not in _RIGHT:
+            tables = _tables(self.spec.pomdp)
+            if tables is not None and _digest(file) != hashlib.sha256(tables.encode()).digest():
+                write_atomic(file, tables.encode())
+            _RIGHT.add((id, _digest(file)))
 
     def save(self, agent: Agent, episode: int, metrics: list[dict[str, Any]]) -> None:
         """Store the state after `episode` episodes, all metrics so far and, where one is due, the network."""

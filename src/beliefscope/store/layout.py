@@ -220,7 +220,7 @@ def _files(study: StudyFiles) -> Iterator[Path]:
     yield from (study.study, study.manifest)
     yield from _inside(study.locks)
     for run in _runs(study):
-        yield from (run.spec, run.metrics, run.resume, run.failed, run.trained)
+        yield from (run.spec, run.pomdp, run.metrics, run.resume, run.failed, run.trained)
         for folder in _folders_of_run(run):
             yield from _inside(folder)
 
