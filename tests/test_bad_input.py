@@ -21,6 +21,7 @@ CASES = {
     "MountainHike.of_paper('printed')": "a variant of the paper is 'text' or 'code', but got 'printed'",
     "MountainHike(transition_std='small')": "transition_std is a standard deviation above 0, but got 'small'",
     "TMaze('fifty')": "a T-Maze's length is a whole number of at least 1 and at most 1000000, but got 'fifty'",
+    "TMaze('x' * 10**6)": f"but got '{'x' * 299}…; the paper uses 50 and 100.",
     "TMaze(5.0)": "a T-Maze's length is a whole number of at least 1 and at most 1000000, but got 5.0",
     "TMaze(5, '0.3')": "λ lies in [0, 1], but got '0.3'",
     "TMaze(5, horizon=2.5)": "a horizon is a whole number of at least 1, but got 2.5",

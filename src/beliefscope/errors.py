@@ -5,11 +5,15 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
+_LONGEST = 300  # characters of a value that is not as it should be
+
 
 def require(holds: bool, *, rule: str, received: Any, advice: str) -> None:
     """Raise `ValueError("<rule>, but got <received>; <advice>.")` unless the rule holds."""
     if not holds:
-        raise ValueError(f"{rule}, but got {' '.join(repr(received).split())}; {advice}.")
+        got = " ".join(repr(received).split())
+        got = got if len(got) <= _LONGEST else f"{got[:_LONGEST]}…"
+        raise ValueError(f"{rule}, but got {got}; {advice}.")
 
 
 def is_whole(value: Any) -> bool:
