@@ -64,6 +64,16 @@ def test_a_worker_is_born_on_one_core_with_one_thread_for_numpy_and_its_parent_s
     assert (os.sched_getaffinity(0), dict(os.environ)) == before
 
 
+def test_a_machine_that_pins_no_process_has_a_worker_for_each_core(monkeypatch):
+    started = []
+    monkeypatch.setattr(multiprocessing.get_context("spawn").Process, "start", lambda process: started.append(process))
+    monkeypatch.setattr(local, "has_gpu", lambda: False)
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.delattr(os, "sched_setaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert local.Local(None).start({}, Path(), at_most=9) == len(started) == 3
+
+
 @pytest.fixture
 def with_gpu(monkeypatch, tmp_path):
     """A machine with a GPU, whose commands write down how they are called; workers are not started."""

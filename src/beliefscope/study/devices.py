@@ -63,6 +63,16 @@ def has_gpu() -> bool:
     return plugin and chosen in ("", "cuda", "gpu", "cuda,cpu") and Path("/dev/nvidia0").exists()
 
 
+def can_pin() -> bool:
+    """Can a process be kept to some cores? (Linux)"""
+    return hasattr(os, "sched_setaffinity")
+
+
+def cores() -> list[int]:
+    """The cores that this process may run on; all of them where the system does not say which (macOS)."""
+    return sorted(os.sched_getaffinity(0)) if can_pin() else list(range(os.cpu_count() or 1))
+
+
 def gpu_share(share: float) -> dict[str, str]:
     """The environment of a process that takes no more of the memory than its share, and that as it needs it."""
     flags = os.environ.get("XLA_FLAGS", "")

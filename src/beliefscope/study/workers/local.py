@@ -22,7 +22,7 @@ import jax
 
 from beliefscope.errors import require
 from beliefscope.store.pieces import Piece
-from beliefscope.study.devices import SharedGPU, has_gpu, keep_compiled_programs
+from beliefscope.study.devices import SharedGPU, can_pin, cores, has_gpu, keep_compiled_programs
 from beliefscope.study.spec import RunSpec
 from beliefscope.study.workers.execute import Message, Outcome, Progress, Ready, execute, outcome_of
 
@@ -45,18 +45,18 @@ class Local:
 
     def __init__(self, workers: int | None):
         """`workers` are by default as many as cores, or as a GPU has room for."""
-        cores, self.in_batches = sorted(os.sched_getaffinity(0)), has_gpu()
-        self._gpu = SharedGPU(workers, cores=len(cores), say=_print_error) if self.in_batches else None
-        number = self._gpu.workers if self._gpu else workers or len(cores)
-        self._cores = [set(cores) if self._gpu else {cores[index % len(cores)]} for index in range(number)]
+        here, self.in_batches = cores(), has_gpu()
+        self._gpu = SharedGPU(workers, cores=len(here), say=_print_error) if self.in_batches else None
+        number = self._gpu.workers if self._gpu else workers or len(here)
+        self._cores = [set(here) if self._gpu else {here[index % len(here)]} for index in range(number)]
         self._variables = _ONE_THREAD | (self._gpu.environment if self._gpu else {})
         self._workers: list[_Worker] = []
         self._deaths = self._deaths_at_start = 0  # of workers, one after the other
 
     def start(self, runs: Mapping[str, RunSpec], folder: Path, *, at_most: int) -> int:
         self._runs, self._folder = runs, folder
-        for cores in self._cores[:at_most]:
-            self._workers.append(self._start_worker(cores))
+        for some in self._cores[:at_most]:
+            self._workers.append(self._start_worker(some))
         return len(self._workers)
 
     def idle(self) -> list[int]:
@@ -87,12 +87,12 @@ class Local:
         if self._gpu is not None:
             self._gpu.close()
 
-    def _start_worker(self, cores: set[int]) -> _Worker:
+    def _start_worker(self, some: set[int]) -> _Worker:
         ours, theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("spawn")
         process = context.Process(target=run_worker, args=(theirs, self._runs, self._folder, os.getpid()))
         # A worker inherits all this, and needs it before it imports JAX and NumPy, which may start their threads then.
-        with _interrupts_ignored(), _pinned_to(cores), _environment(self._variables):
+        with _interrupts_ignored(), _pinned_to(some), _environment(self._variables):
             process.start()
         theirs.close()
         return _Worker(process, ours)
@@ -158,9 +158,12 @@ def _print_error(sentence: str) -> None:
 
 
 @contextlib.contextmanager
-def _pinned_to(cores: set[int]) -> Iterator[None]:
+def _pinned_to(some: set[int]) -> Iterator[None]:
+    if not can_pin():
+        yield
+        return
     before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
+    os.sched_setaffinity(0, some)
     try:
         yield
     finally:

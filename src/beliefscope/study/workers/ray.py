@@ -38,7 +38,7 @@ from beliefscope.agent import RunFolder
 from beliefscope.errors import require
 from beliefscope.store import Busy, RunFiles, StudyFiles, is_file, lock, write_atomic
 from beliefscope.store.pieces import Piece
-from beliefscope.study.devices import gpu_share, has_gpu, keep_compiled_programs
+from beliefscope.study.devices import cores, gpu_share, has_gpu, keep_compiled_programs
 from beliefscope.study.spec import RunSpec
 from beliefscope.study.workers.execute import Message, Note, Outcome, Progress, Ready, execute, outcome_of
 
@@ -213,15 +213,12 @@ def private_folder() -> Iterator[PrivateFolder]:
 def pin_to_core(number: int) -> None:
     """Run on one core; tasks with other numbers have other cores, as long as there are enough."""
     core = _cores()[number % len(_cores())]
-    for thread in Path("/proc/self/task").iterdir():
+    for thread in Path("/proc/self/task").glob("*"):  # nothing elsewhere than on Linux
         with contextlib.suppress(ProcessLookupError):  # it has ended
             os.sched_setaffinity(int(thread.name), {core})
 
 
-@functools.cache
-def _cores() -> list[int]:
-    """The cores of this process before it was first pinned."""
-    return sorted(os.sched_getaffinity(0))
+_cores = functools.cache(cores)  # of this process before it was first pinned
 
 
 def _folder_of_user() -> Path:
