@@ -178,3 +178,17 @@ def test_the_inventory_says_how_each_run_stands(tmp_path):
     ]
     assert [each.final_return for each in rows] == [2.0, pytest.approx(2.0 + second.seed), None, None]
     assert [each.final_bits for each in rows] == [pytest.approx(1.0), None, None, None]
+
+
+def test_the_inventory_has_the_bits_of_an_instrument_that_gave_a_number():
+    results = made_up((MAZE,), cells=("GRU",), seeds=1, checkpoints=1)
+    about = {"run": results.runs[0].id, "episode": 0}
+    rows = [row(**about, estimator="atoms", epochs=None, bits=math.nan), row(**about, bits=3.2)]
+    (found,) = inventory(dataclasses.replace(results, panels=panels(as_table(rows))))
+    assert found.final_bits == pytest.approx(3.2)
+
+
+def test_a_run_of_which_nothing_is_asked_is_missing():
+    results = made_up((MAZE,), cells=("GRU",), seeds=1, checkpoints=1)
+    (found,) = inventory(dataclasses.replace(results, runs=[results.runs[0]._replace(pieces=[])]))
+    assert (found.state, found.done, found.pieces) == ("missing", 0, 0)

@@ -48,6 +48,13 @@ def test_two_halves_of_a_study_are_the_whole(whole, tmp_path):
     assert [run.id for run in results.runs] == ids
 
 
+def test_a_setting_is_named_once_however_many_folders_have_it(whole, tmp_path):
+    folders = [part_of(whole, tmp_path / str(number)) for number in range(3)]
+    for folder, scale in zip(folders, ("quick", "small", "small"), strict=True):
+        write_record(folder.files.study, folder.description | {"settings": {"scale": scale}})
+    assert read_results([folder.path for folder in folders]).settings == {"scale": "quick, small"}
+
+
 def test_the_same_folder_twice_counts_once(whole):
     assert as_csv(read_table([whole.path, whole.path])) == whole.csv()
 

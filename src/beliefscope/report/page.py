@@ -81,7 +81,8 @@ def inventory(results: Results) -> list[Inventory]:
     for run in results.runs:
         states = Counter(results.states[piece.name] for piece in run.pieces)
         last = returns[run.id].values[-1] if run.id in returns and len(returns[run.id].values) else None
-        state = next(name for name in ("diverged", "failed", "running", "missing", "done") if states[name])
+        worst = (name for name in ("diverged", "failed", "running", "missing", "done") if states[name])
+        state = next(worst, "missing")
         final = None if last is None else float(last)
         about = (run.id, run.environment, CELL_NAMES.get(run.cell, run.cell), run.seed)
         rows.append(Inventory(*about, state, states["done"], len(run.pieces), final, bits.get(run.id)))
@@ -89,12 +90,13 @@ def inventory(results: Results) -> list[Inventory]:
 
 
 def _final_bits(results: Results) -> dict[str, float]:
-    """At the last checkpoint measured, by run."""
-    found: dict[str, Any] = {}
+    """At the last checkpoint measured, by run, by the first instrument that gave a number there."""
+    found: dict[str, float] = {}
     for environment in results.environments:
         for panel in results.panels_of(environment):
             for curve in (curve for each in panel.curves.values() for curve in each):
-                found.setdefault(curve.run, float(curve.values["bits"][-1]))
+                if math.isfinite(last := float(curve.values["bits"][-1])):
+                    found.setdefault(curve.run, last)
     return found
 
 

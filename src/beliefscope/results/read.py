@@ -101,14 +101,14 @@ def read_results(paths: Sequence[str | Path]) -> Results:
     sources, damaged = sources_of(folders), list[Damaged]()
     table = table_of(sources, damaged)
     shares, bits = panels(table, of_shares=True), panels(table)
-    settings: dict[str, str] = {}
+    settings: dict[str, dict[str, None]] = {}  # a name's values, each once
     for folder in folders:
         for name, value in folder.description["settings"].items():
-            settings[name] = value if settings.get(name, value) == value else f"{settings[name]}, {value}"
+            settings.setdefault(name, {})[value] = None
     return Results(
         name=" + ".join(dict.fromkeys(folder.description["name"] for folder in folders)),
         description=folders[0].description.get("description", "") if len(folders) == 1 else "",
-        settings=settings,
+        settings={name: ", ".join(values) for name, values in settings.items()},
         calls=[call for folder in folders for call in _calls(folder)],
         runs=[source.run for source in sources],
         specs={source.run.id: spec for source in sources if (spec := _spec(source, damaged)) is not None},
