@@ -21,6 +21,12 @@ ENVIRONMENTS = (MAZE, LONG, STOCHASTIC, HIKE, VARYING)
 CELLS = ("LSTM", "GRU", "BRC", "NBRC", "MGU")
 CELL_NAMES = {"NBRC": "nBRC"}  # as the paper writes them, where that differs
 
+
+def called(cell: str) -> str:
+    """A cell's name, for people."""
+    return CELL_NAMES.get(cell, cell)
+
+
 _COLUMNS = (AGGREGATED, *CELLS)
 
 
@@ -58,9 +64,10 @@ DRQN: _Rows = {  # by name in a run's learner
     "evaluation_episodes": ("", 50, "greedy episodes of an evaluation"),
     "checkpoint_period": ("", 100, "episodes between checkpoints"),
 }
+MINE_EPOCHS = {"mine": 200, "mine-authors": 100}  # as the paper and as its authors' code have it
 MINE: _Rows = {  # by name in an instrument; the critic itself is not a study's to choose
     "N": ("2N", 20_000, "pairs: N = 10,000 to train on, and as many fresh ones"),
-    "epochs": ("E", 200, "epochs"),
+    "epochs": ("E", MINE_EPOCHS["mine"], "epochs"),
 }
 HIKE_NOISE: _Rows = {  # by name in a Mountain Hike
     "observation_std": ("σ_O", 0.1, "standard deviation of the observation"),

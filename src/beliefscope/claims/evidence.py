@@ -12,11 +12,10 @@ from copy import copy
 from typing import Any, NamedTuple
 
 from beliefscope.errors import is_real, require
-from beliefscope.paper import CELLS, LONG, MAZE, STOCHASTIC
+from beliefscope.paper import CELLS, LONG, MAZE, MINE_EPOCHS, STOCHASTIC
 from beliefscope.results.correlations import Points, points
 from beliefscope.results.curves import COARSE_EPISODES, Curve, Panel, Quantity, counted, without_failed_fits
 
-_ESTIMATORS = {"mine": 200, "mine-authors": 100}  # the paper's, with their epochs
 # J*: 4 γ^L where moves are certain, else by dynamic programming.
 _OPTIMUM = {MAZE: 4 * 0.98**50, LONG: 4 * 0.98**100, STOCHASTIC: 0.28218231696}
 
@@ -86,15 +85,15 @@ def _one_estimator(panels: list[Panel]) -> tuple[list[Panel], list[str]]:
     """The panels of the paper's estimator, epochs and N that has most points, and remarks."""
     counts: Counter = Counter()
     for panel in panels:
-        if panel.instrument.estimator in _ESTIMATORS:
+        if panel.instrument.estimator in MINE_EPOCHS:
             counts[panel.instrument[:3]] += _size(panel)
     if not counts:
         return [], []
     best = _most(counts)
     estimator, epochs, num_samples = best
     remarks = [f"Estimator '{estimator}'{_epochs(epochs)}, N = {num_samples}."]
-    if epochs is not None and epochs != _ESTIMATORS[estimator]:
-        remarks.append(f"The paper's estimator has {_ESTIMATORS[estimator]} epochs.")
+    if epochs is not None and epochs != MINE_EPOCHS[estimator]:
+        remarks.append(f"The paper's estimator has {MINE_EPOCHS[estimator]} epochs.")
     if len(counts) > 1:
         left = ", ".join(
             f"'{e}'{_epochs(n)}, N = {size}" for e, n, size in sorted(counts, key=str) if (e, n, size) != best

@@ -35,13 +35,14 @@ from beliefscope.information.interface import (
     no_information,
 )
 from beliefscope.information.networks import Critic, critic_for, fit_network, on_each
+from beliefscope.paper import MINE_EPOCHS
 from beliefscope.warning_signs import ceiling_warning, dominated, fit_warnings
 
 
 class FitSettings(NamedTuple):
     """How a critic is fitted; the defaults are the paper's."""
 
-    epochs: int = 200
+    epochs: int = MINE_EPOCHS["mine"]
     batch_size: int = 1024
     learning_rate: float = 1e-3
 
@@ -207,7 +208,7 @@ def MINE(variant: Literal["text", "code", "printed"] = "text") -> NeuralEstimato
         received=variant,
         advice="'text' is the paper's setting with the authors' held-out choice and fresh pairs",
     )
-    epochs = 100 if variant == "code" else 200
+    epochs = MINE_EPOCHS["mine-authors" if variant == "code" else "mine"]
     return NeuralEstimator(bounds.DonskerVaradhan(), FitSettings(epochs=epochs), printed=variant == "printed")
 
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from beliefscope.paper import called
 from beliefscope.report.plotly import (
     OVERLAYS,
     Trace,
     axes,
-    called,
     drawn,
     label,
     legend,
@@ -26,10 +26,10 @@ from beliefscope.report.plotly import (
     seed_curve,
     with_band,
 )
-from beliefscope.report.style import ReturnAxis, colour, return_axis
+from beliefscope.report.style import ReturnAxis, cell_colour, return_axis
 from beliefscope.results import Results
 from beliefscope.results.correlations import points
-from beliefscope.results.curves import Band, Curve, Panel, are_pair, band, failed_fits, in_order, return_band
+from beliefscope.results.curves import Band, Curve, Panel, are_pair, band, failed_fits, return_band
 
 _SHARE_BARS = {
     "sufficiency": "memory",
@@ -85,7 +85,7 @@ def _shares(results: Results, environment: str) -> list[Chart]:
     for panel in results.shares_of(environment, parts=("belief", "relevant", "irrelevant")):
         traces: list[Trace] = []
         for cell, curves in panel.curves.items():
-            tint, last, own = _colour(results, cell), band(curves, "sufficiency_last"), band(curves, "sufficiency")
+            tint, last, own = cell_colour(results, cell), band(curves, "sufficiency_last"), band(curves, "sufficiency")
             traces += with_band(cell, tint, last, lambda values: values)
             traces += [
                 seed_curve(cell, tint, curve.seed, curve.episode, curve.values["sufficiency_last"]) for curve in curves
@@ -126,9 +126,9 @@ def _returns(results: Results, environment: str, axis: ReturnAxis) -> Chart:
     traces: list[Trace] = []
     for cell in results.cells_of(environment):
         curves = results.returns.get((environment, cell), ())
-        traces += with_band(cell, _colour(results, cell), return_band(curves), axis.scale.place)
+        traces += with_band(cell, cell_colour(results, cell), return_band(curves), axis.scale.place)
         traces += [
-            seed_curve(cell, _colour(results, cell), curve.seed, curve.episode, axis.scale.place(curve.values))
+            seed_curve(cell, cell_colour(results, cell), curve.seed, curve.episode, axis.scale.place(curve.values))
             for curve in curves
         ]
     layout = axes("episodes of training", "return Ĵ")
@@ -144,13 +144,13 @@ def _returns(results: Results, environment: str, axis: ReturnAxis) -> Chart:
 def _information(results: Results, panel: Panel) -> Chart:
     traces: list[Trace] = []
     for cell, curves in panel.curves.items():
-        traces += with_band(cell, _colour(results, cell), band(curves, "bits"), lambda values: values, unit="bits")
+        traces += with_band(cell, cell_colour(results, cell), band(curves, "bits"), lambda values: values, unit="bits")
         traces += [
-            seed_curve(cell, _colour(results, cell), curve.seed, curve.episode, curve.values["bits"])
+            seed_curve(cell, cell_colour(results, cell), curve.seed, curve.episode, curve.values["bits"])
             for curve in curves
         ]
-        traces += overlays(results, panel, cell, _colour(results, cell))
-        traces += _failed(cell, _colour(results, cell), curves)
+        traces += overlays(results, panel, cell, cell_colour(results, cell))
+        traces += _failed(cell, cell_colour(results, cell), curves)
     layout = axes("episodes of training", f"Î(h; {_symbol(panel)}) in bits")
     layout["yaxis"]["rangemode"] = "tozero"
     note = str(panel.instrument) + (
@@ -182,7 +182,7 @@ def _scatter(results: Results, panel: Panel, axis: ReturnAxis) -> Chart:
             f"{called(cell)}, seed {seeds[run]}, episode {episode}: Ĵ = {value:.4g}, Î = {bits:.2f} bits"
             for run, episode, value, bits in zip(found.run, found.checkpoint, found.returns, found.bits, strict=True)
         ]
-        marker = {"color": _colour(results, cell), "size": 7, "opacity": 0.65}
+        marker = {"color": cell_colour(results, cell), "size": 7, "opacity": 0.65}
         trace = drawn(found.bits, axis.scale.place(found.returns), "point", cell, {}, "%{text}<extra></extra>")
         traces.append(
             trace
@@ -205,7 +205,7 @@ def _irrelevant(results: Results, environment: str) -> list[Chart]:
         for part, dash, each in [("relevant", "solid", panel), *(("irrelevant", "dash", other) for other in others)]:
             for cell, curves in each.curves.items():
                 mean = band(curves, "bits")
-                line = {"color": _colour(results, cell), "dash": dash, "width": 2}
+                line = {"color": cell_colour(results, cell), "dash": dash, "width": 2}
                 hover = f"{called(cell)}, {part}: %{{y:.2f}} bits<extra></extra>"
                 trace = drawn(mean.episode, mean.mean, part, cell, line, hover)
                 traces.append(trace | {"showlegend": part == "relevant"})
@@ -261,7 +261,7 @@ def _bars(
             hover = literal(f"{called(cell)}, %{{y}}: %{{x{form}<extra></extra>", markup=True)
             bar = {"type": "bar", "orientation": "h", "x": numbers(means), "y": list(columns.values())}
             about = {"name": literal(called(cell)), "meta": {"kind": "bar"}, "hovertemplate": hover}
-            traces.append({**bar, **about, "marker": {"color": _colour(results, cell)}})
+            traces.append({**bar, **about, "marker": {"color": cell_colour(results, cell)}})
     layout = axes(axis, "")
     layout |= {"barmode": "group", "hovermode": "closest"}
     layout["xaxis"] |= {"zeroline": True}
@@ -280,7 +280,7 @@ def _decoder(results: Results, environment: str) -> list[Chart]:
         traces: list[Trace] = []
         for probe, dash in (("MLP", "solid"), ("linear", "dot")):
             for cell, mean in _errors(panel, probe).items():
-                line = {"color": _colour(results, cell), "dash": dash, "width": 2}
+                line = {"color": cell_colour(results, cell), "dash": dash, "width": 2}
                 hover = f"{called(cell)}, {probe}: %{{y:.2f}} bits<extra></extra>"
                 trace = drawn(mean.episode, mean.mean, f"decoder {probe}", cell, line, hover)
                 traces.append(trace | {"mode": "lines+markers", "showlegend": probe == "MLP"})
@@ -298,7 +298,7 @@ def _decoder_once(results: Results, panel: Panel, episode: int) -> Chart:
         errors = _errors(panel, probe)
         bar = {"type": "bar", "x": [literal(called(cell)) for cell in errors]}
         bar |= {"y": numbers([each.mean[0] for each in errors.values()]), "name": probe, "meta": {"kind": "bar"}}
-        marker = {"color": [_colour(results, cell) for cell in errors], "opacity": opacity}
+        marker = {"color": [cell_colour(results, cell) for cell in errors], "opacity": opacity}
         traces.append(bar | {"marker": marker, "hovertemplate": f"%{{x}}, {probe}: %{{y:.2f}} bits<extra></extra>"})
     layout = axes(f"after {episode:,} episodes of training", _ERROR)
     layout |= {"barmode": "group", "hovermode": "closest", "showlegend": False}
@@ -326,7 +326,3 @@ def _last(curves: tuple[Curve, ...], column: str, present: str) -> float:
 
 def _symbol(panel: Panel) -> str:
     return "b" if panel.part == "belief" else f"{panel.part} b"
-
-
-def _colour(results: Results, cell: str) -> str:
-    return colour(cell, in_order(run.cell for run in results.runs))

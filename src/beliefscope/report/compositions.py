@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from beliefscope.paper import CELL_NAMES, CELLS
+from beliefscope.paper import CELLS, called
 from beliefscope.report.charts import Chart
-from beliefscope.report.style import ReturnAxis, colour, return_axis
+from beliefscope.report.style import ReturnAxis, cell_colour, return_axis
 from beliefscope.results import Results
 from beliefscope.results.correlations import points
 from beliefscope.results.curves import Band, Panel, band, failed_fits, in_order, return_band
@@ -34,7 +34,7 @@ Labelled = tuple[Line2D, str]
 def learning(results: Results, panel: Panel) -> Figure:
     """Left, return and information through training; right, the one against the other."""
     environment, cells = panel.environment, list(panel.curves)
-    keys = [(_key(results, cell), CELL_NAMES.get(cell, cell)) for cell in cells]
+    keys = [(_key(results, cell), called(cell)) for cell in cells]
     if any(len(band(curves, "entropy").mean) for curves in panel.curves.values()):
         keys.append((Line2D([], [], color=_GREY, ls="--", lw=0.8), "entropy H(b)"))
     if any(failed_fits(curves) for curves in panel.curves.values()):
@@ -49,11 +49,11 @@ def learning(results: Results, panel: Panel) -> Figure:
     _returns(top, axis, results, environment, cells)
     top.tick_params(labelbottom=False)
     for cell, curves in panel.curves.items():
-        _line(bottom, band(curves, "bits"), color=_colour(results, cell))
+        _line(bottom, band(curves, "bits"), color=cell_colour(results, cell))
         entropy = band(curves, "entropy")
-        bottom.plot(entropy.episode, entropy.mean, color=_colour(results, cell), ls="--", lw=0.7)
+        bottom.plot(entropy.episode, entropy.mean, color=cell_colour(results, cell), ls="--", lw=0.7)
         for _, episode, bits in failed_fits(curves):
-            bottom.plot(episode, bits, color=_colour(results, cell), **_FAILED)
+            bottom.plot(episode, bits, color=cell_colour(results, cell), **_FAILED)
     _information_axis(bottom)
     _scatter(right, axis, results, panel)
     figure.align_ylabels([top, bottom])
@@ -66,7 +66,7 @@ def irrelevant(results: Results, relevant: Panel, other: Panel) -> Figure:
     keys = [(Line2D([], [], color="black"), "relevant part"), (Line2D([], [], color=_GREY, ls="--"), "irrelevant part")]
     figure, axes = _by_cell(results, relevant.environment, cells, keys, _note([relevant, other], cells))
     for ax, cell in zip(axes, cells, strict=True):
-        _line(ax, band(relevant.curves.get(cell, ()), "bits"), color=_colour(results, cell))
+        _line(ax, band(relevant.curves.get(cell, ()), "bits"), color=cell_colour(results, cell))
         _line(ax, band(other.curves.get(cell, ()), "bits"), color=_GREY, ls="--")
     _information_axis(axes[0])
     return figure
@@ -128,7 +128,7 @@ def _by_cell(
     sides = {"left": _margin(axis) / width, "right": 1 - 0.1 / width, "wspace": 0.12, "hspace": 0.12}
     axes = figure.subplots(2, len(cells), sharex=True, sharey="row", squeeze=False, gridspec_kw={**edges, **sides})
     for ax, cell in zip(axes[0], cells, strict=True):
-        ax.set_title(CELL_NAMES.get(cell, cell), parse_math=False)
+        ax.set_title(called(cell), parse_math=False)
         _returns(ax, axis, results, environment, [cell])
     for ax in axes[:, 1:].flat:
         ax.set_ylabel("")
@@ -142,14 +142,14 @@ def _returns(ax: Axes, axis: ReturnAxis, results: Results, environment: str, cel
     for cell in cells:
         each = return_band(results.returns.get((environment, cell), ()))
         placed = Band(each.episode, *(axis.scale.place(values) for values in each[1:]))
-        _line(ax, placed, color=_colour(results, cell))
+        _line(ax, placed, color=cell_colour(results, cell))
     _mark(ax, axis)
 
 
 def _scatter(ax: Axes, axis: ReturnAxis, results: Results, panel: Panel) -> None:
     for cell, curves in panel.curves.items():
         found, _ = points(curves)
-        color, marker = _colour(results, cell), _marker(results, cell)
+        color, marker = cell_colour(results, cell), _marker(results, cell)
         ax.scatter(found.bits, axis.scale.place(found.returns), s=9, alpha=0.55, lw=0, color=color, marker=marker)
     over_all_cells = results.correlations_of(panel)[0]
     if over_all_cells.pearson.num_points:
@@ -193,11 +193,7 @@ def _with_optimum(keys: list[Labelled], axis: ReturnAxis) -> list[Labelled]:
 
 
 def _key(results: Results, cell: str) -> Line2D:
-    return Line2D([], [], color=_colour(results, cell), marker=_marker(results, cell), ms=4, mew=0)
-
-
-def _colour(results: Results, cell: str) -> str:
-    return colour(cell, in_order(run.cell for run in results.runs))
+    return Line2D([], [], color=cell_colour(results, cell), marker=_marker(results, cell), ms=4, mew=0)
 
 
 def _marker(results: Results, cell: str) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from beliefscope.claims.verdict import mean_interval
-from beliefscope.paper import AGGREGATED, CELL_NAMES
+from beliefscope.paper import AGGREGATED, called
 from beliefscope.results import Results
 from beliefscope.results.correlations import Correlated, Correlation
 from beliefscope.results.curves import Curve, Panel
@@ -78,11 +78,11 @@ def _sufficiency(results: Results, environment: str) -> str:
         before = {cell: _untrained(curves) for cell, curves in panel.curves.items()}
         if len(shares) == 1:
             ((cell, share),) = shares.items()
-            sentence = f"Given the time, the memory of the {_called(cell)} holds {_percent(share)} of what the belief "
+            sentence = f"Given the time, the memory of the {called(cell)} holds {_percent(share)} of what the belief "
             sentence += "knows about the state"
             return sentence + (f"; untrained it holds {_round(before[cell])} %." if before[cell] >= 0 else ".")
         if shares:
-            each = [f"{_called(cell)} {_percent(share)}{_while(before[cell])}" for cell, share in shares.items()]
+            each = [f"{called(cell)} {_percent(share)}{_while(before[cell])}" for cell, share in shares.items()]
             share = "this share of what the belief knows about the state"
             return f"Given the time, trained memories hold {share}: {', '.join(each)}."
     return ""
@@ -203,10 +203,6 @@ def _round(share: float) -> str:
 
 def _while(untrained: float) -> str:
     return "" if math.isnan(untrained) else f" (untrained {_round(untrained)} %)"
-
-
-def _called(cell: str) -> str:
-    return CELL_NAMES.get(cell, cell)
 
 
 def _name(panel: Panel) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 
 from beliefscope.claims import ledger
 from beliefscope.claims.verdict import Verdict, known_numbers
-from beliefscope.paper import AGGREGATED, CELL_NAMES, DRQN, HIKE_NOISE, MINE
+from beliefscope.paper import AGGREGATED, DRQN, HIKE_NOISE, MINE, called
 from beliefscope.report.charts import Chart, charts
 from beliefscope.report.findings import findings
 from beliefscope.report.plotly import OVERLAYS, SHOWN, axes, numbers
@@ -84,7 +84,7 @@ def inventory(results: Results) -> list[Inventory]:
         worst = (name for name in ("diverged", "failed", "running", "missing", "done") if states[name])
         state = next(worst, "missing")
         final = None if last is None else float(last)
-        about = (run.id, run.environment, CELL_NAMES.get(run.cell, run.cell), run.seed)
+        about = (run.id, run.environment, called(run.cell), run.seed)
         rows.append(Inventory(*about, state, states["done"], len(run.pieces), final, bits.get(run.id)))
     return rows
 

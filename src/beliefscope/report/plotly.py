@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from beliefscope.paper import CELL_NAMES
+from beliefscope.paper import called
 from beliefscope.report.style import ReturnAxis
 from beliefscope.results import Results
 from beliefscope.results.curves import Band, Panel, band
@@ -98,10 +98,6 @@ def level(place: float) -> dict[str, Any]:
 def label(place: float, text: str) -> dict[str, Any]:
     at = {"xref": "paper", "x": 0.01, "y": place, "xanchor": "left", "yanchor": "bottom", "showarrow": False}
     return {**at, "text": text, "font": {"size": 11}}
-
-
-def called(cell: str) -> str:
-    return CELL_NAMES.get(cell, cell)
 
 
 def _faint(tint: str) -> str:

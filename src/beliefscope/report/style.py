@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from beliefscope.results import Results
-from beliefscope.results.curves import return_band
+from beliefscope.results.curves import in_order, return_band
 
 _COLOURS = {"LSTM": "#d55e00", "GRU": "#2f7fc1", "BRC": "#009e73", "NBRC": "#b8860b", "MGU": "#b0559b"}
 _OTHERS = ("#5b6ee1", "#7f7f7f", "#8c564b", "#17808c", "#c0392b")
@@ -27,6 +27,10 @@ def colour(cell: str, others: list[str]) -> str:
         return _COLOURS[cell]
     unknown = [name for name in others if name not in _COLOURS]
     return _OTHERS[unknown.index(cell) % len(_OTHERS)]
+
+
+def cell_colour(results: Results, cell: str) -> str:
+    return colour(cell, in_order(run.cell for run in results.runs))
 
 
 class ReturnScale(NamedTuple):

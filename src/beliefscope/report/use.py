@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from beliefscope.claims.verdict import mean_interval
+from beliefscope.paper import called
 from beliefscope.report.charts import Chart
-from beliefscope.report.plotly import Trace, axes, called, literal, numbers
-from beliefscope.report.style import colour
+from beliefscope.report.plotly import Trace, axes, literal, numbers
+from beliefscope.report.style import cell_colour
 from beliefscope.results import Results
 from beliefscope.results.curves import in_order
 from beliefscope.store.files import Record
@@ -237,10 +238,9 @@ def _line(places: list[tuple[Any, Value]], drawn: _Drawn, dash: str) -> Trace:
 def _drawn_cells(results: Results, environment: str) -> list[_Drawn]:
     here = _by_cell(results, environment)
     last = max((episode for _, episode in here), default=0)
-    cells = in_order(run.cell for run in results.runs)
     return [
-        _Drawn(f"{called(cell)}, episode {episode}", called(cell), records, colour(cell, cells), episode == last)
-        for (cell, episode), records in here.items()
+        _Drawn(f"{called(cell)}, episode {episode}", called(cell), each, cell_colour(results, cell), episode == last)
+        for (cell, episode), each in here.items()
     ]
 
 

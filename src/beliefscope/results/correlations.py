@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from beliefscope.errors import require
-from beliefscope.paper import AGGREGATED, CELL_NAMES, PEARSON, SPEARMAN
+from beliefscope.paper import AGGREGATED, PEARSON, SPEARMAN, called
 from beliefscope.results.curves import Curve, Panel, counted
 
 _DIGITS = 6  # of a return, before it is ranked: episodes of equal return differ in their last bits
@@ -164,7 +164,7 @@ def _row(panel: Panel, cell: str, curves: Iterable[Curve]) -> Correlated:
     return Correlated(
         environment=panel.environment,
         instrument=str(panel.instrument),
-        cell=CELL_NAMES.get(cell, cell),
+        cell=called(cell),
         pearson=pearson(found) if known else _NOTHING,
         pearson_printed=PEARSON.get(panel.environment, {}).get(cell),
         spearman=spearman(found) if known else _NOTHING,

@@ -23,7 +23,7 @@ from beliefscope.errors import require
 from beliefscope.store.files import Damaged, Record, read_bytes, read_record
 from beliefscope.store.layout import RunFiles, is_file
 from beliefscope.store.pieces import STORED, Piece, Run, estimator_name
-from beliefscope.store.schema import PARTS
+from beliefscope.store.schema import LONGEST_NAME, PARTS
 from beliefscope.store.study_folder import StudyFolder, read_measurement, read_returns, read_trained
 from beliefscope.warning_signs import stored_warnings
 
@@ -148,7 +148,6 @@ _FLAGS = ("near_ceiling", "entropy_flagged")
 _NEEDED = ("environment", "cell", "seed", "episode", "epsilon", "estimator", "part", "N", "return", "bits", "run")
 _NEVER_EMPTY = ("environment", "cell", "seed", "episode", "epsilon", "estimator", "part", "run")
 _MOST = 2**28  # bytes of a table
-_LONGEST = 200  # characters of a name
 SCHEMA: dict[str, Any] = {
     **dict.fromkeys(COLUMNS, polars.Float64),
     **dict.fromkeys(_TEXTS, polars.String),
@@ -251,14 +250,14 @@ def _read(file: Path, name: str, text: str | None) -> Any:
         return _READERS[SCHEMA[name]](name, text or "")
     except (ValueError, KeyError) as error:
         raise ValueError(
-            f"the column {name} of an exported table has values of its kind, but {file} has {str(text)[:_LONGEST]!r}; "
-            "export the study again."
+            f"the column {name} of an exported table has values of its kind, but {file} has "
+            f"{str(text)[:LONGEST_NAME]!r}; export the study again."
         ) from error
 
 
 def _read_text(name: str, text: str) -> str:
     """A name is short, and holds nothing that a terminal would obey."""
-    if not text or not text.isprintable() or (len(text) > _LONGEST and name != "warnings"):
+    if not text or not text.isprintable() or (len(text) > LONGEST_NAME and name != "warnings"):
         raise ValueError(name)
     return text
 

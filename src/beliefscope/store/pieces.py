@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from beliefscope.errors import is_real, is_whole, require
+from beliefscope.paper import MINE_EPOCHS
 from beliefscope.store.layout import RunFiles, StudyFiles
 
 SCHEMA = 2
@@ -27,7 +28,6 @@ ESTIMATORS = {
 OLDER = "trusted"  # the name of records from before the best bound; whoever asks for it now gets the best bound
 # How stored records, and their ids, call two of them; on the command line and in TOML these are aliases.
 STORED = {"mine": "text", "mine-authors": "code"}
-_EPOCHS = {"mine": 200, "mine-authors": 100}  # of MINE, as the paper and as its authors' code have it
 
 
 def asked_estimator(given: str) -> str:
@@ -109,7 +109,7 @@ class MeasurementSpec:
     @property
     def num_epochs(self) -> int | None:
         """Of MINE; None for others."""
-        return self.epochs or _EPOCHS.get(self.estimator)
+        return self.epochs or MINE_EPOCHS.get(self.estimator)
 
     @property
     def num_rows(self) -> int:

@@ -175,7 +175,7 @@ class StudyFolder:
 
     def states(self) -> dict[str, State]:
         """How each piece stands, by its name, in the order of the study."""
-        held = {file.name for file in self.files.locks.glob("*-*") if is_file(file) and _is_held(file)}
+        held = {file.name for file in self.files.locks.glob("*-*") if is_file(file) and is_held(file)}
         states: dict[str, State] = {}
         for run in self.runs:
             diverged = self.diverged(run.id)
@@ -388,7 +388,8 @@ def _reason(file: Path, name: str, kind: Any) -> str:
         return f"unknown, since {error.why} in {file}"
 
 
-def _is_held(file: Path) -> bool:
+def is_held(file: Path) -> bool:
+    """Has a process the lock on this file?"""
     try:
         with lock(file):
             return False

@@ -19,12 +19,12 @@ from rich.progress import Progress as RichProgress
 from rich.text import Text
 
 from beliefscope.errors import is_whole, require
-from beliefscope.store import Busy, Damaged, StudyFiles, is_file, lock, write_atomic, write_record
+from beliefscope.store import Damaged, StudyFiles, is_file, write_atomic, write_record
 from beliefscope.store.files import read_bytes
 from beliefscope.store.layout import move_aside
 from beliefscope.store.manifest import write_manifest
 from beliefscope.store.pieces import Piece
-from beliefscope.store.study_folder import StudyFolder
+from beliefscope.store.study_folder import StudyFolder, is_held
 from beliefscope.study.cost import duration, piece_seconds
 from beliefscope.study.schedule import (
     Programs,
@@ -362,7 +362,7 @@ class _Run:
                 done = int(self._stored.is_done(piece))
                 seconds = self._seconds_of([piece, *left_out])
                 self._progress.add(done=done, not_done=1 - done + len(left_out), seconds=seconds)
-            elif self._is_held(piece):
+            elif is_held(self._stored.files.lock(piece.name)):
                 self._elsewhere.append(piece)
             else:
                 self._schedule.put_back([piece])
@@ -373,13 +373,6 @@ class _Run:
             which = first if number == 1 else f"{number} pieces, such as {first}"
             self._progress.print(f"waiting for another process, which is doing {which}")
         self._is_waiting = True
-
-    def _is_held(self, piece: Piece) -> bool:
-        try:
-            with lock(self._stored.files.lock(piece.name)):
-                return False
-        except Busy:
-            return True
 
     def _is_over(self, piece: Piece) -> bool:
         """Is it done, or a training that has diverged?"""

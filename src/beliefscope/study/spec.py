@@ -1,5 +1,4 @@
-"""What there is to do: a study consists of runs, and a run of a training, measurements, traces and
-interventions.
+"""What there is to do: a study consists of runs, and a run of a training, measurements, traces and interventions.
 
 Each of these is a piece, the smallest work that is stored and skipped as a whole; `DIR/study.json` lists the pieces.
 """
@@ -14,10 +13,8 @@ from beliefscope.agent import TrainingSpec
 from beliefscope.errors import require
 from beliefscope.pomdp import maximal_return
 from beliefscope.store import MeasurementSpec
-from beliefscope.store.pieces import Piece
-
-FORMAT = 1
-LONGEST_NAME = 200
+from beliefscope.store.pieces import Piece, run_label
+from beliefscope.store.study_folder import FORMAT, LONGEST_NAME
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -85,7 +82,7 @@ class RunSpec:
     @property
     def label(self) -> str:
         """The run's name in what people read."""
-        return f"{self.environment}, {self.training.learner.cell.__name__}, seed {self.training.seed}"
+        return run_label(self.environment, self.training.learner.cell.__name__, self.training.seed)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
