@@ -33,7 +33,7 @@ from beliefscope.claims.evidence import Evidence
 from beliefscope.claims.several_environments import EPSILONS
 from beliefscope.paper import CELLS, ENVIRONMENTS, HIKE, LONG, MAZE, STOCHASTIC
 from beliefscope.results.curves import panels
-from beliefscope.results.table import from_columns
+from beliefscope.results.table import make_table
 
 HOLDING = {
     1: lambda **others: curves(ENVIRONMENTS, **others),
@@ -177,9 +177,8 @@ def test_less_than_the_full_scale_gives_numbers_and_no_verdict(number, less):
     assert any(character.isdigit() for value in found.numbers.values() for character in str(value))
 
 
-@pytest.mark.parametrize("empty", [{}, {"environment": [], "bits": []}], ids=["no columns", "no rows"])
-def test_an_empty_table_is_not_enough_for_any_claim(empty):
-    found = ledger(panels(from_columns(empty)))
+def test_an_empty_table_is_not_enough_for_any_claim():
+    found = ledger(panels(make_table([])))
     assert len(found) == 11
     assert {each.verdict for each in found} == {"not enough data"}
     assert "not measured" in as_text(found)
@@ -322,11 +321,6 @@ def test_the_optimum_of_the_stochastic_maze_is_that_of_dynamic_programming():
     best = maximal_return(TMaze(50, 0.3))
     assert best is not None
     assert Evidence([]).optimum[STOCHASTIC] == pytest.approx(best.value, rel=1e-6)
-
-
-def test_columns_of_different_length_are_refused():
-    with pytest.raises(ValueError, match="one length"):
-        from_columns({"bits": [1.0], "return": []})
 
 
 def test_the_text_has_every_claim_with_its_rule_verdict_and_numbers():

@@ -57,7 +57,6 @@ class Chart(NamedTuple):
     """One chart: where it stands, and what it shows."""
 
     id: str
-    section: str  # sufficiency, learning, irrelevant, epsilon, controls or decoder
     environment: str
     title: str
     note: str  # how the numbers were measured
@@ -98,7 +97,7 @@ def _shares(results: Results, environment: str) -> list[Chart]:
         layout["yaxis"]["range"] = [-0.03, 1.05]
         note = f"{panel.instrument}; given the time; on the histories of the run's last policy, dashed on its own"
         of = "" if panel.part in ("belief", "relevant") else ", irrelevant variables"
-        found.append(Chart("", "sufficiency", environment, f"Sufficiency{of}", note, traces, layout))
+        found.append(Chart("", environment, f"Sufficiency{of}", note, traces, layout))
     return found
 
 
@@ -109,7 +108,7 @@ def _share_controls(results: Results, environment: str) -> list[Chart]:
         note = f"{panel.instrument}; the policy's own histories; what the time tells is left out of all of them"
         title = "Sufficiency, given the time, of what else may tell the state"
         chart = _bars(results, panel, _SHARE_BARS, "sufficiency_untrained", "share, last checkpoint", ":.2f}")
-        found.append(Chart("", "controls", environment, title, note, *chart))
+        found.append(Chart("", environment, title, note, *chart))
     return found
 
 
@@ -138,7 +137,7 @@ def _returns(results: Results, environment: str, axis: ReturnAxis) -> Chart:
         layout["shapes"] = [level(place)]
         layout["annotations"] = [label(place, f"maximal return {axis.optimum:.4g}")]
     note = "mean over seeds; the band spans the least and the largest"
-    return Chart("", "learning", environment, "Return", note, traces, layout)
+    return Chart("", environment, "Return", note, traces, layout)
 
 
 def _information(results: Results, panel: Panel) -> Chart:
@@ -156,7 +155,7 @@ def _information(results: Results, panel: Panel) -> Chart:
     note = str(panel.instrument) + (
         "; at least so many bits are there" if panel.instrument.estimator == "atoms" else ""
     )
-    return Chart("", "learning", panel.environment, "Information", note, [*traces, *legend(traces)], layout)
+    return Chart("", panel.environment, "Information", note, [*traces, *legend(traces)], layout)
 
 
 def _failed(cell: str, tint: str, curves: tuple[Curve, ...]) -> list[Trace]:
@@ -191,7 +190,7 @@ def _scatter(results: Results, panel: Panel, axis: ReturnAxis) -> Chart:
     layout = axes(f"Î(h; {_symbol(panel)}) in bits", "return Ĵ")
     layout["hovermode"] = "closest"
     layout["yaxis"] |= return_ticks(axis)
-    return Chart("", "learning", panel.environment, "Return against information", str(panel.instrument), traces, layout)
+    return Chart("", panel.environment, "Return against information", str(panel.instrument), traces, layout)
 
 
 def _irrelevant(results: Results, environment: str) -> list[Chart]:
@@ -212,7 +211,7 @@ def _irrelevant(results: Results, environment: str) -> list[Chart]:
         note = "; ".join(dict.fromkeys(str(each.instrument) for each in (panel, *others)))
         layout = axes("episodes of training", "Î in bits")
         title = "Relevant (solid) and irrelevant (dashed) belief"
-        found.append(Chart("", "irrelevant", environment, title, note, traces, layout))
+        found.append(Chart("", environment, title, note, traces, layout))
     return found
 
 
@@ -233,7 +232,7 @@ def _epsilons(results: Results, environment: str) -> list[Chart]:
                 found.setdefault((cell, str(panel.instrument)), []).append(trace)
     layout = axes("episodes of training", "Î(h; b) in bits")
     return [
-        Chart("", "epsilon", environment, f"Information under ε-greedy histories, {called(cell)}", note, traces, layout)
+        Chart("", environment, f"Information under ε-greedy histories, {called(cell)}", note, traces, layout)
         for (cell, note), traces in found.items()
         if len(traces) > 1
     ]
@@ -246,7 +245,7 @@ def _controls(results: Results, environment: str) -> list[Chart]:
         title = "What else says as much of the belief"
         note = f"{panel.instrument}; I(h; b | t) = I(h, t; b) − I(t; b) is a difference of two estimates"
         chart = _bars(results, panel, _BARS, "control_time", "bits, last checkpoint", ":.2f} bits")
-        found.append(Chart("", "controls", environment, title, note, *chart))
+        found.append(Chart("", environment, title, note, *chart))
     return found
 
 
@@ -287,7 +286,7 @@ def _decoder(results: Results, environment: str) -> list[Chart]:
         layout = axes("episodes of training", _ERROR)
         layout["yaxis"]["rangemode"] = "tozero"
         title = "Decoder error: MLP (solid), linear (dotted)"
-        found.append(Chart("", "decoder", environment, title, _ERROR_NOTE, traces, layout))
+        found.append(Chart("", environment, title, _ERROR_NOTE, traces, layout))
     return found
 
 
@@ -303,7 +302,7 @@ def _decoder_once(results: Results, panel: Panel, episode: int) -> Chart:
     layout = axes(f"after {episode:,} episodes of training", _ERROR)
     layout |= {"barmode": "group", "hovermode": "closest", "showlegend": False}
     title = "Decoder error: MLP (full colour), linear (pale)"
-    return Chart("", "decoder", panel.environment, title, _ERROR_NOTE, traces, layout)
+    return Chart("", panel.environment, title, _ERROR_NOTE, traces, layout)
 
 
 def _errors(panel: Panel, probe: str) -> dict[str, Band]:

@@ -200,7 +200,7 @@ def _follow(environment: str, drawn: list[_Drawn]) -> Chart:
             traces[-1]["showlegend"] = kind == "belief" and each.is_last
     layout = axes("directions that are swapped", "decides as the donor")
     layout["xaxis"] |= {"type": "category"}
-    return Chart("", "use", environment, "Follow rate after a swap", _NOTE, traces, _from_0_to_1(layout))
+    return Chart("", environment, "Follow rate after a swap", _NOTE, traces, _from_0_to_1(layout))
 
 
 def _doses(environment: str, drawn: list[_Drawn]) -> Chart:
@@ -210,7 +210,7 @@ def _doses(environment: str, drawn: list[_Drawn]) -> Chart:
         places: list[tuple[Any, Value]] = [(dose, _dose(dose)) for dose in doses]
         traces.append(_line(places, each, "solid") | {"showlegend": each.is_last})
     layout = axes("dose", "decides as the donor")
-    return Chart("", "use", environment, "Dose-response of steering", _STEERED, traces, _from_0_to_1(layout))
+    return Chart("", environment, "Dose-response of steering", _STEERED, traces, _from_0_to_1(layout))
 
 
 def _line(places: list[tuple[Any, Value]], drawn: _Drawn, dash: str) -> Trace:

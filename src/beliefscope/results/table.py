@@ -12,7 +12,7 @@ the pieces of both. If both have the same piece, or have trained the run, they m
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,10 +90,6 @@ def _content(file: Path, piece: Piece) -> object:
     return {name: value for name, value in read_record(file).items() if name != "made_with"}
 
 
-def all_pieces(sources: Iterable[Source]) -> list[Piece]:
-    return [piece for source in sources for piece in source.run.pieces]
-
-
 Row = dict[str, Any]
 _CONTROLS = ("shuffled", "untrained", "time", "observation", "recent", "memory and time")
 _SCORES = tuple(f"{of}{score}" for of in ("", "baseline_") for score in ("cross_entropy", "kl", "total_variation"))
@@ -159,18 +155,6 @@ SCHEMA: dict[str, Any] = {
 def make_table(rows: Iterable[Row]) -> polars.DataFrame:
     """The rows as a table; missing values are null."""
     return polars.DataFrame([{name: row.get(name) for name in COLUMNS} for row in rows], SCHEMA)
-
-
-def from_columns(columns: Mapping[str, Sequence[Any]]) -> polars.DataFrame:
-    """A table from some of its columns."""
-    lengths = {name: len(column) for name, column in columns.items()}
-    require(
-        len(set(lengths.values())) <= 1,
-        rule="the columns of a table have one length",
-        received=lengths,
-        advice="pass the table of a study's folder",
-    )
-    return make_table(dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
 def table_of(sources: Iterable[Source], damaged: list[Damaged] | None = None) -> polars.DataFrame:
