@@ -4,9 +4,6 @@ After each chunk of episodes the network, the metrics and the state to resume fr
 `resume.eqx` decides how far a run is, and has the digests of the metrics and networks up to there, so that those of
 another run are found in their place. A run that ends writes `trained.json`, with the digests of its files, or
 `failed.json`. `read_spec` reads back what was trained, from `spec.json`. `enter` makes a folder of runs a study.
-
-`begin_from` begins a run with what a shorter run has stored. What an agent learns in an episode does not depend on how
-many are to come, so such a run has the same bits as one that is trained so long from the start (on the same machine).
 """
 
 import contextlib

@@ -34,7 +34,8 @@ class ListCommand:
         for name, description in shipped_studies().items():
             print(f"  {name:<{width}}  {description}")
         print(
-            "POMDPs:      t-maze (length, stochasticity, irrelevant), mountain-hike (varying, irrelevant), file (path)"
+            "POMDPs:      t-maze (length, stochasticity, irrelevant), mountain-hike (varying, irrelevant), "
+            "file (path, horizon)"
         )
         print(f"cells:       {', '.join(CELLS)}")
         for place, (name, meaning) in enumerate(ESTIMATORS.items()):

@@ -19,6 +19,7 @@
     memories = ["hidden"]            # h; and "whole": (h, c) of the LSTM
     checkpoints = "all"              # or first-middle-last, first-last (of MINE, at quick), last, or a list of episodes
     controls = "first-middle-last"   # or last (at quick; of MINE none), none, all
+    calibrate = true                 # one checkpoint of each environment: known information with its beliefs
     num_samples = 10000              # by scale, as num_particles and epochs
 
     [interventions]                  # none without this table; on environments with finitely many states
