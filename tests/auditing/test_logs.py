@@ -11,6 +11,7 @@ import beliefscope as bs
 from beliefscope.auditing import log_from_arrays, read_log
 from beliefscope.auditing.logs import checked_log
 from beliefscope.cli import main
+from beliefscope.pomdp import RandomPolicy, rollout
 
 MAZE = bs.TMaze(3)
 
@@ -84,14 +85,52 @@ def test_an_impossible_log_is_refused_at_its_first_impossible_step(arrays):
     wrong = arrays["observations"].copy()
     wrong[37, 2] = 0  # the sign at the entrance, in the middle of the corridor
     wrong[51, 1] = 3
-    with pytest.raises(ValueError, match="observation 0 after action 0 at step 2 of episode 37"):
+    first = "2 of 700 impossible ones, the first in episode 37 at step 2: after action 0 the observation 0, where 2 was"
+    with pytest.raises(ValueError, match=first):
         checked_log(log_from_arrays({**arrays, "observations": wrong}, MAZE), MAZE, filter)
     wrong[0, 0] = 3
-    with pytest.raises(ValueError, match="observation 3 as the first observation at step 0 of episode 0"):
+    with pytest.raises(
+        ValueError, match="the first in episode 0 at step 0: the observation 3, where 0 or 1 was possible"
+    ):
         checked_log(log_from_arrays({**arrays, "observations": wrong}, MAZE), MAZE, filter)
     late = arrays["observations"].copy()
     late[2, 3:] = 0  # behind the end of an episode of three steps
     checked_log(log_from_arrays({**arrays, "observations": late}, MAZE), MAZE, filter)
+
+
+def test_a_log_whose_particles_are_depleted_is_taken_with_a_warning():
+    maze = bs.TMaze(10, 0.3)
+    played = rollout(jax.random.key(0), maze, RandomPolicy(maze), num_episodes=50).trajectory
+    log = recorded(maze, played, np.asarray(played.observations)[:, :-1])
+    with pytest.warns(UserWarning, match=r"depleted in \d+ of 50 histories, all of which are possible"):
+        checked_log(log, maze, bs.ParticleFilter(maze, num_particles=2))
+
+
+def test_irrelevant_variables_are_read_as_parts_end_to_end_and_as_the_environment_shows_them():
+    both = bs.Irrelevant(MAZE, 2)
+    played = rollout(jax.random.key(0), both, RandomPolicy(both), num_episodes=20).trajectory
+    seen = jax.tree.map(lambda leaf: np.asarray(leaf)[:, :-1], played.observations)
+    parts = np.concatenate([seen.relevant[..., None], seen.irrelevant], axis=2)
+    shown = np.concatenate([np.eye(4)[seen.relevant], seen.irrelevant], axis=2)
+    acted = np.arange(parts.shape[1]) < np.asarray(played.lengths)[:, None]
+    for given in (parts, shown):
+        read: Any = recorded(both, played, given).episodes.observations
+        assert np.array_equal(np.asarray(read.relevant)[acted], seen.relevant[acted])
+        assert np.allclose(np.asarray(read.irrelevant)[acted], seen.irrelevant[acted])
+    parts[3, 0, 0] = 0.7
+    with pytest.raises(ValueError, match=r"got '0\.7 in episode 3 at step 0'"):
+        recorded(both, played, parts)
+
+
+def recorded(pomdp, played, observations):
+    """The log of an agent that remembers nothing."""
+    arrays = {
+        "observations": observations,
+        "actions": np.asarray(played.actions),
+        "memory": np.zeros((*played.actions.shape, 1)),
+        "lengths": np.asarray(played.lengths),
+    }
+    return log_from_arrays(arrays, pomdp)
 
 
 def changed(arrays, **others):
@@ -103,10 +142,15 @@ def changed(arrays, **others):
     [
         ({"memory.h": None, "memory.c": None}, r"without \['memory'\]"),
         ({"lengths": None}, "either lengths or episode_ends"),
+        (
+            {name: np.zeros((0, 4)) for name in ("observations", "memory.h", "memory.c", "rewards")}
+            | {"actions": np.zeros((0, 4), int), "lengths": np.zeros(0, int)},
+            "from 1 to T = 4, but got 'no episodes'",
+        ),
         ({"lengths": np.zeros(700, int)}, r"from 1 to T = 4, but got \[0, 0\]"),
         ({"actions": np.full((700, 4), 4)}, "from 0 to 3, but got '4 at step 0 of episode 0'"),
         ({"memory.h": np.full((700, 4, 2), np.nan)}, "finite numbers, but got 'NaN or infinity at step 0 of episode 0"),
-        ({"observations": np.zeros((700, 4, 9))}, "have the shape"),
+        ({"observations": np.zeros((700, 4, 9))}, r"or encoded \(700, 4, 4\), but got"),
         ({"actions": np.zeros((700, 5), int)}, "a padded log has"),
         ({"lengths": np.array(3)}, r"hold numbers, with a row for each .*'lengths': 'int64 \(\)'"),
         ({"rewards": np.full((700, 4), "x")}, "hold numbers, .*'rewards': '<U1"),
@@ -116,7 +160,8 @@ def changed(arrays, **others):
             "rewards is made of finite numbers, but got 'NaN or inf",
         ),
         ({"observations": np.full((700, 4), np.nan)}, "observations is made of finite numbers"),
-        ({"observations": np.full((700, 4), 0.5)}, r"whole number below 2\^31, but got '0.5 at step 0 of episode 0'"),
+        ({"observations": np.full((700, 4), 0.5)}, r"of TMaze is int32\[\], but got '0.5 in episode 0 at step 0'"),
+        ({"observations": np.full((700, 4, 4), 0.3)}, "what encode_observation of TMaze makes of an observation"),
     ],
 )
 def test_wrong_logs_get_one_sentence(arrays, others, words):
@@ -160,7 +205,7 @@ def test_the_command_audits_a_log(arrays, tmp_path, capsys):
         ("{log} --pomdp t-maze --length 0", "a T-Maze's length is a whole number of at least 1"),
         ("{log} --pomdp tigre", "perhaps 'tiger' is meant"),
         ("{log} --pomdp nowhere.pomdp", "nothing is there"),
-        ("{log} --pomdp t-maze --length 20", "at step 3 of episode 1"),
+        ("{log} --pomdp t-maze --length 20", "in episode 1 at step 3"),
     ],
 )
 def test_wrong_commands_get_one_sentence(arguments, words, arrays, tmp_path, capsys):

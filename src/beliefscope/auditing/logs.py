@@ -6,7 +6,8 @@ An `.npz` file has `observations`, `actions`, `memory` (or parts as `memory.h`, 
 columns `episode`, `observation`, `action`, `memory` (lists, or `memory.h`, …), and where known `reward` and `state`.
 
 A row is a step at which the agent acted: o_t, then the memory after it, then a_t and the r_t that followed.
-Observations are as the POMDP gives them or as the environments of `beliefscope.gymnasium` show them (one-hot codes).
+Observations are as the POMDP gives them, the parts of each end to end, or as the environments of
+`beliefscope.gymnasium` show them (one-hot codes).
 """
 
 import subprocess
@@ -14,20 +15,19 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Int, Key, PRNGKeyArray, PyTree
+from jaxtyping import Bool, PyTree
 
 from beliefscope.auditing.adapters import WHOLE, Parts
-from beliefscope.auditing.histories import Episodes, some_episodes
+from beliefscope.auditing.histories import Episodes
 from beliefscope.belief import Filter
 from beliefscope.errors import require
-from beliefscope.pomdp import NO_OBSERVATION, POMDP, Finite
+from beliefscope.measurement.logged import check_possible
+from beliefscope.measurement.written_observations import as_the_pomdp_gives_them, shape_of_observations
+from beliefscope.pomdp import POMDP
 from beliefscope.store.files import read_foreign_arrays
 
-_AT_ONCE = 500  # episodes that are checked together
 _NEEDED = ("observations", "actions")
 
 
@@ -90,57 +90,10 @@ def log_from_arrays(arrays: dict[str, Any], pomdp: POMDP, *, name: str = "log") 
 
 
 def checked_log(log: Log, pomdp: POMDP, filter: Filter) -> Log:
-    """The log, if the POMDP makes all of it possible; else the first step at which it is impossible."""
-    for first in range(0, len(log.episodes.lengths), _AT_ONCE):
-        flags = _flags(some_episodes(log.episodes, slice(first, first + _AT_ONCE)), filter)
-        if flags.any():
-            row = int(np.argmax(flags.any(axis=1)))
-            _refuse_step(log.episodes, first + row, int(np.argmax(flags[row])))
+    """The log, if all of it is possible in the POMDP."""
+    episodes = log.episodes
+    check_possible(jax.random.key(0), pomdp, filter, episodes.actions, episodes.observations, episodes.lengths)
     return log
-
-
-def _flags(some: Episodes, filter: Filter) -> Bool[np.ndarray, "n T"]:
-    keys = jax.random.split(jax.random.key(0), len(some.lengths))
-    observations = jax.tree.map(jnp.asarray, some.observations)
-    flags = np.array(_impossible(keys, filter, observations, jnp.asarray(some.actions)))
-    return flags & (np.arange(flags.shape[1]) < some.lengths[:, None])
-
-
-def _refuse_step(episodes: Episodes, row: int, step: int) -> None:
-    seen = jax.tree.map(lambda leaf: np.asarray(leaf)[row, step].tolist(), episodes.observations)
-    before = "as the first observation" if step == 0 else f"after action {episodes.actions[row, step - 1]}"
-    require(
-        False,
-        rule="every step of a log is possible in the POMDP",
-        received=f"observation {seen} {before} at step {step} of episode {row}",
-        advice="look for another POMDP, length or encoding, or for actions and observations that are shifted against "
-        "each other",
-    )
-
-
-@eqx.filter_jit
-def _impossible(
-    keys: Key[Array, " n"], filter: Filter, observations: PyTree, actions: Int[Array, "n T"]
-) -> Bool[Array, "n T"]:
-    """Has an observation of probability zero been seen up to each step?"""
-
-    def flag(belief: Any) -> Bool[Array, ""]:
-        health = jax.tree.leaves(filter.health(belief), is_leaf=lambda node: hasattr(node, "impossible"))
-        return jnp.any(jnp.stack([each.impossible for each in health]))
-
-    def one(key: PRNGKeyArray, seen: PyTree, done: Int[Array, " T"]) -> Bool[Array, " T"]:
-        first = filter.init(key, jax.tree.map(lambda leaf: leaf[0], seen), terminal=False)
-
-        def step(belief, now):
-            time, action, observation = now
-            belief = filter.update(jax.random.fold_in(key, time), belief, action, observation, terminal=False)
-            return belief, flag(belief)
-
-        later = jax.tree.map(lambda leaf: leaf[1:], seen)
-        _, flags = jax.lax.scan(step, first, (jnp.arange(1, len(done)), done[:-1], later))
-        return jnp.concatenate([flag(first)[None], flags])
-
-    return jax.vmap(one)(keys, observations, actions)
 
 
 def _check_numbers(found: dict[str, np.ndarray], along: list[str]) -> None:
@@ -177,9 +130,9 @@ def _check_shapes(found: dict[str, np.ndarray], along: list[str]) -> None:
         advice="pad episodes to one T and say how long each was",
     )
     require(
-        bool(np.all((lengths >= 1) & (lengths <= actions.shape[1]))),
+        bool(np.all((lengths >= 1) & (lengths <= actions.shape[1]))) and lengths.size > 0,
         rule=f"the length of an episode is a whole number from 1 to T = {actions.shape[1]}",
-        received=[int(lengths.min()), int(lengths.max())],
+        received=[int(lengths.min()), int(lengths.max())] if lengths.size else "no episodes",
         advice="leave empty episodes out",
     )
 
@@ -200,43 +153,16 @@ def _padded(rows: dict[str, np.ndarray], ends: np.ndarray) -> dict[str, np.ndarr
 
 
 def _observations(given: np.ndarray, acted: Bool[np.ndarray, "n T"], pomdp: POMDP) -> PyTree:
-    """As the POMDP gives them; one-hot codes of a finite one become numbers, a blank code 'nothing seen'."""
-    world = jax.eval_shape(lambda key: pomdp.sample_observation(key, pomdp.sample_initial(key)), jax.random.key(0))
-    leaves = jax.tree.leaves(world)
-    if (
-        isinstance(pomdp, Finite)
-        and given.ndim == 3
-        and given.shape[2] == pomdp.observation_size
-        and not leaves[0].shape
-    ):
-        blank = ~given.any(axis=2)
-        given = np.where(blank, NO_OBSERVATION, given.argmax(axis=2))
-    if len(leaves) == 1:
-        shape = (*acted.shape, *leaves[0].shape)
-        require(
-            given.shape == shape or given.shape == (*shape, 1),
-            rule=f"the observations of this POMDP have the shape {list(shape)}, or are one-hot codes",
-            received=given.shape,
-            advice="record them as the POMDP or its environment gives them",
-        )
-        given = given.reshape(shape)
-        if leaves[0].dtype.kind in "iu":
-            odd = (given != np.floor(given)) | (np.abs(given) >= 2**31)
-            _refuse_first(acted & odd, "an observation of this POMDP is a whole number below 2^31", given)
-        given = given.astype(leaves[0].dtype)
-        return jax.tree.unflatten(jax.tree.structure(world), [given])
+    """As the POMDP gives them; the parts of each may stand end to end."""
+    leaves, structure = jax.tree.flatten(shape_of_observations(pomdp))
     sizes = [int(np.prod(leaf.shape)) for leaf in leaves]
-    require(
-        given.shape == (*acted.shape, sum(sizes)),
-        rule=f"the observations of this POMDP, their parts end to end, have the shape {[*acted.shape, sum(sizes)]}",
-        received=given.shape,
-        advice="put the parts of each observation side by side",
-    )
-    parts = np.split(given, np.cumsum(sizes)[:-1], axis=2)
-    shaped = [
-        part.reshape(*acted.shape, *leaf.shape).astype(leaf.dtype) for part, leaf in zip(parts, leaves, strict=True)
-    ]
-    return jax.tree.unflatten(jax.tree.structure(world), shaped)
+    is_code = len(leaves) == 1 and given.shape == (*acted.shape, pomdp.observation_size)
+    if given.shape == (*acted.shape, sum(sizes)) and not is_code:
+        parts = np.split(given, np.cumsum(sizes)[:-1], axis=2)
+        shaped = [part.reshape(*acted.shape, *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
+        given = jax.tree.unflatten(structure, shaped)
+    rule = "a log has observations as the POMDP gives them, their parts end to end, or as its environment shows them"
+    return as_the_pomdp_gives_them(pomdp, given, acted, rule)
 
 
 def _refuse_first(wrong: Bool[np.ndarray, "n T"], rule: str, received: Any) -> None:

@@ -14,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
 from beliefscope.belief import ExactFilter, Filter, ProductFilter
 from beliefscope.errors import require
@@ -24,6 +24,7 @@ from beliefscope.measurement.written_observations import as_the_pomdp_gives_them
 from beliefscope.pomdp import POMDP, Finite, Irrelevant
 from beliefscope.pomdp.interface import check_pomdp_type
 
+_AT_ONCE = 5000  # episodes that are filtered together
 _MOST_SHOWN = 50  # observations that are tried to say what was possible
 ADVICE = (
     "look whether actions count from 0, action t is the one taken after observation t, and POMDP and filter are those "
@@ -83,16 +84,26 @@ def _flags(
     key: PRNGKeyArray, part: _Part, actions: Int[np.ndarray, "n time"], lengths: Int[np.ndarray, " n"]
 ) -> tuple[Bool[np.ndarray, " n"], bool]:
     """Which histories are flagged at their ends, and does the filter sample?"""
-    observations = jax.tree.map(jnp.asarray, part.observations)
-    health = _health(key, part.filter, observations, jnp.asarray(actions), jnp.asarray(lengths))
-    return np.asarray(health.impossible), bool(np.isfinite(np.asarray(health.effective_sample_size)).any())
+    keys, found = jax.random.split(key, len(lengths)), []
+    for first in range(0, len(lengths), _AT_ONCE):
+        some = slice(first, first + _AT_ONCE)
+        observations = jax.tree.map(lambda leaf, some=some: jnp.asarray(leaf[some]), part.observations)
+        found.append(
+            _health(keys[some], part.filter, observations, jnp.asarray(actions[some]), jnp.asarray(lengths[some]))
+        )
+    health = jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)
+    return health.impossible, bool(np.isfinite(health.effective_sample_size).any())
 
 
 @eqx.filter_jit
 def _health(
-    key: PRNGKeyArray, filter: Filter, observations: PyTree, actions: Int[Array, "n time"], lengths: Int[Array, " n"]
+    keys: Key[Array, " n"],
+    filter: Filter,
+    observations: PyTree,
+    actions: Int[Array, "n time"],
+    lengths: Int[Array, " n"],
 ) -> PyTree:
-    beliefs = beliefs_at(jax.random.split(key, len(lengths)), filter, observations, actions, lengths - 1)
+    beliefs = beliefs_at(keys, filter, observations, actions, lengths - 1)
     return jax.vmap(filter.health)(beliefs)
 
 

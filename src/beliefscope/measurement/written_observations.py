@@ -13,9 +13,18 @@ from beliefscope.pomdp import NO_OBSERVATION, POMDP, Irrelevant, Parts
 _NEAR = 1e-3  # how far a written code may be from the POMDP's own
 
 
+def shape_of_observations(pomdp: POMDP) -> PyTree:
+    """One observation as shapes and types alone."""
+
+    def first(key):
+        return pomdp.sample_observation(key, pomdp.sample_initial(key))
+
+    return jax.eval_shape(first, jax.random.key(0))
+
+
 def observation_form(pomdp: POMDP) -> str:
     """The shapes and kinds of one observation, for people."""
-    leaves = jax.tree.leaves(_form(pomdp))
+    leaves = jax.tree.leaves(shape_of_observations(pomdp))
     return ", ".join(f"{leaf.dtype}{list(leaf.shape)}" for leaf in leaves)
 
 
@@ -24,7 +33,7 @@ def as_the_pomdp_gives_them(pomdp: POMDP, given: PyTree, counted: Bool[np.ndarra
 
     Only the steps that are `counted` are looked at, and the others become observations of the first step.
     """
-    form = _form(pomdp)
+    form = shape_of_observations(pomdp)
     if jax.tree.structure(given) == jax.tree.structure(form) and jax.tree.leaves(form):
         arrays = jax.tree.map(_array, given)
     else:
@@ -43,13 +52,6 @@ def as_the_pomdp_gives_them(pomdp: POMDP, given: PyTree, counted: Bool[np.ndarra
     arrays = jax.tree.map(lambda array: _without_padding(array, counted), arrays)
     seen = arrays if is_raw else _decoded(pomdp, arrays)
     return _checked(pomdp, seen, None if is_raw else arrays)
-
-
-def _form(pomdp: POMDP) -> PyTree:
-    def first(key):
-        return pomdp.sample_observation(key, pomdp.sample_initial(key))
-
-    return jax.eval_shape(first, jax.random.key(0))
 
 
 def _array(given: Any) -> np.ndarray:
@@ -75,7 +77,7 @@ def _decoded(pomdp: POMDP, codes: Float[np.ndarray, "n time size"]) -> PyTree:
     if isinstance(pomdp, Irrelevant):
         size = pomdp.pomdp.observation_size
         return Parts(_decoded(pomdp.pomdp, codes[..., :size]), jnp.asarray(codes[..., size:]))
-    forms = jax.tree.leaves(_form(pomdp))
+    forms = jax.tree.leaves(shape_of_observations(pomdp))
     if len(forms) == 1 and forms[0].shape == codes.shape[2:]:
         return codes
     if len(forms) == 1 and forms[0].shape == () and jnp.issubdtype(forms[0].dtype, jnp.integer):
@@ -92,7 +94,7 @@ def _decoded(pomdp: POMDP, codes: Float[np.ndarray, "n time size"]) -> PyTree:
 
 def _checked(pomdp: POMDP, seen: PyTree, codes: np.ndarray | None) -> PyTree:
     """Of the POMDP's types; refuse codes that no observation has, and numbers that are no observation."""
-    kinds = [leaf.dtype for leaf in jax.tree.leaves(_form(pomdp))]
+    kinds = [leaf.dtype for leaf in jax.tree.leaves(shape_of_observations(pomdp))]
     for array, kind in zip(jax.tree.leaves(seen), kinds, strict=True):
         wrong = np.argwhere(~_is_whole(array, kind) if jnp.issubdtype(kind, jnp.integer) else array != array)
         require(
