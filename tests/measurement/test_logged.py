@@ -1,6 +1,7 @@
 """Logged histories are believed only if they can have happened, whatever way they are written."""
 
 import re
+import tracemalloc
 from typing import Any
 
 import jax
@@ -9,7 +10,8 @@ import pytest
 
 from beliefscope.belief import ExactFilter, ParticleFilter, filter_of_paper
 from beliefscope.measurement import pairs_from_trajectories
-from beliefscope.pomdp import POMDP, Irrelevant, MountainHike, RandomPolicy, TMaze, classic, rollout
+from beliefscope.measurement.written_observations import as_the_pomdp_gives_them
+from beliefscope.pomdp import POMDP, Irrelevant, MountainHike, RandomPolicy, TabularPOMDP, TMaze, classic, rollout
 
 MAZE = TMaze(3)
 N = 50  # episodes
@@ -46,6 +48,26 @@ def refused(words, *arguments, **given):
 def test_one_hot_observations_give_the_pairs_of_the_observations_themselves(log):
     plain, encoded = paired(log), paired({**log, "observations": np.eye(4)[log["observations"]]})
     jax.tree.map(np.testing.assert_array_equal, plain, encoded)
+
+
+def test_many_codes_are_decoded_in_little_more_memory_than_they_take():
+    number = 100
+    pomdp = TabularPOMDP(
+        initial=np.full(number, 1 / number),
+        transition=np.eye(number)[None],
+        reward=np.ones((1, number)),
+        observation=np.eye(number),
+        discount=0.9,
+        horizon=20,
+    )
+    seen = np.random.default_rng(0).integers(number, size=(200, 20))
+    codes = np.eye(number, dtype=np.float32)[seen]
+    tracemalloc.start()
+    found = as_the_pomdp_gives_them(pomdp, codes, np.ones(seen.shape, bool), "a rule")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.array_equal(found, seen)
+    assert most < 10 * codes.nbytes
 
 
 def test_padding_may_be_anything(log):
@@ -112,6 +134,7 @@ def test_a_filter_of_another_pomdp_is_refused(log):
             np.full((N, MAZE.horizon, 4), 0.7),
             "an encoded observation is what encode_observation of TMaze",
         ),
+        ("observations", np.full((N, MAZE.horizon, 4), np.inf), "an encoded observation is what encode_observation of"),
         ("observations", np.zeros((N, MAZE.horizon, 3)), f"or encoded ({N}, {MAZE.horizon}, 4), but got"),
     ],
 )
