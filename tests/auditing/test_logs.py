@@ -8,7 +8,7 @@ import polars
 import pytest
 
 import beliefscope as bs
-from beliefscope.auditing import log_from_arrays, read_log
+from beliefscope.auditing import histories, log_from_arrays, read_log
 from beliefscope.auditing.logs import checked_log
 from beliefscope.cli import main
 from beliefscope.pomdp import RandomPolicy, rollout
@@ -96,6 +96,20 @@ def test_an_impossible_log_is_refused_at_its_first_impossible_step(arrays):
     late = arrays["observations"].copy()
     late[2, 3:] = 0  # behind the end of an episode of three steps
     checked_log(log_from_arrays({**arrays, "observations": late}, MAZE), MAZE, filter)
+
+
+def test_all_steps_are_kept_of_so_many_logged_episodes_as_their_beliefs_have_room(arrays, monkeypatch):
+    monkeypatch.setattr(histories, "_NUMBERS_ALONG", 50 * MAZE.horizon * MAZE.num_states)
+    episodes = log_from_arrays(arrays, MAZE).episodes
+    found = histories.log_histories(jax.random.key(0), episodes, MAZE, bs.filter_of_paper(MAZE))
+    assert len(found.time) == 650
+    assert len(found.along[2]) == episodes.lengths[650:].sum()
+
+
+def test_a_log_is_told_how_many_episodes_an_audit_needs(arrays):
+    some = {name: array[:554] for name, array in arrays.items()}
+    with pytest.raises(ValueError, match="an audited log has at least 555 episodes, but got 554"):
+        bs.audit(log_from_arrays(some, MAZE), MAZE)
 
 
 def test_a_log_whose_particles_are_depleted_is_taken_with_a_warning():

@@ -19,8 +19,10 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from beliefscope.agent import TrainingSpec
 from beliefscope.auditing.adapters import AuditedAgent, Parts, chosen_actions, joined, memory_parts
 from beliefscope.belief import Filter, ProductFilter, run_filter
+from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
 from beliefscope.information import Steps, fit_decoder
+from beliefscope.information.sufficiency import LEAST_PAIRS
 from beliefscope.measurement import pairs_from_trajectories, play
 from beliefscope.measurement.greedy_episodes import MAX_PARTICLES, encoded, features_along
 from beliefscope.pomdp import NO_ACTION, POMDP, Irrelevant, TMaze
@@ -106,7 +108,7 @@ def play_histories(
         found.append(_pairs(key_draw, episodes, pomdp, filter, others or {}))
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:num_samples], *found)
     key_play, key_draw = jax.random.split(key_along)
-    fresh = play_episodes(key_play, agent, pomdp, num_episodes=episodes_along(pomdp, joined.beliefs))
+    fresh = play_episodes(key_play, agent, pomdp, num_episodes=episodes_along(pomdp, filter, pomdp.horizon))
     return joined._replace(along=_along(key_draw, fresh, pomdp, filter))
 
 
@@ -116,7 +118,14 @@ def log_histories(
     """Of recorded episodes: the last ones are those of which all steps are kept."""
     key_pairs, key_along = jax.random.split(key)
     number = len(episodes.lengths)
-    few = min(number // 10, episodes_along(pomdp, {}))
+    most_along = episodes_along(pomdp, filter, _longest(episodes, pomdp))
+    few = min(number // 10, most_along)
+    require(
+        number - few >= LEAST_PAIRS,
+        rule=f"an audited log has at least {LEAST_PAIRS + min(LEAST_PAIRS // 9, most_along)} episodes",
+        received=number,
+        advice="record more",
+    )
     most = number - few if num_samples is None else min(num_samples, number - few)
     found = [
         _pairs(jax.random.fold_in(key_pairs, first), some_episodes(episodes, slice(first, last)), pomdp, filter, {})
@@ -137,10 +146,14 @@ def episodes_at_once(agent: AuditedAgent, pomdp: POMDP, num_samples: int) -> int
     return -(-num_samples // -(-num_samples // most))
 
 
-def episodes_along(pomdp: POMDP, beliefs: dict[str, Any]) -> int:
+def episodes_along(pomdp: POMDP, filter: Filter, longest: int) -> int:
     """Of how many episodes all steps are kept."""
-    size = max(1, sum(int(np.prod(np.shape(belief)[1:])) for belief in beliefs.values()))
-    return int(np.clip(_NUMBERS_ALONG // (size * pomdp.horizon), _LEAST_ALONG, _MOST_ALONG))
+
+    def features(key: PRNGKeyArray) -> PyTree:
+        return filter.features(key, filter.init(key, pomdp.sample_observation(key, pomdp.sample_initial(key))))
+
+    size = sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(features, jax.random.key(0))))
+    return int(np.clip(_NUMBERS_ALONG // (size * longest), _LEAST_ALONG, _MOST_ALONG))
 
 
 def play_episodes(key: PRNGKeyArray, agent: AuditedAgent, pomdp: POMDP, *, num_episodes: int) -> Episodes:
