@@ -9,6 +9,7 @@ import torch
 
 import beliefscope as bs
 from beliefscope.auditing import EquinoxAgent, as_agent, settable
+from beliefscope.auditing.adapters import chosen_actions
 from beliefscope.auditing.audit import told_of_actions
 from beliefscope.auditing.histories import play_episodes, step_agent
 from beliefscope.auditing.torch_agents import CleanRLAgent, RecurrentPPOAgent, TorchAgent
@@ -141,6 +142,28 @@ def test_hooks_read_every_recurrent_part_by_name():
         logits = module.head(torch.from_numpy(parts["cell"]))
     assert np.array_equal(found[-1][0], logits.argmax(dim=1))
     assert told_of_actions(agent, MAZE) is True
+
+
+def test_a_module_is_called_where_its_parameters_are():
+    places = []
+
+    def call(module, inputs, state):
+        places.append(inputs.device.type)
+        return torch.zeros(len(inputs), 4), torch.zeros(len(inputs), 3)
+
+    agent = TorchAgent(torch.nn.Sequential(torch.nn.GRUCell(4, 3, device="meta")), num_actions=4, call=call)
+    agent.start(N)
+    agent.step(np.full(N, -1), np.zeros((N, 4), np.float32))
+    assert agent.get_memory().shape == (N, 3)
+    assert places == ["meta"] * 3
+
+
+def test_numbers_of_actions_that_cannot_be_compared_are_refused():
+    masked = np.array([[0.5, -np.inf], [-np.inf, 0.0]], np.float32)
+    assert chosen_actions(masked, 2, 2).tolist() == [0, 1]
+    for number in (np.nan, np.inf):
+        with pytest.raises(ValueError, match=r"logits or values is finite, but got \[(nan|inf), 0"):
+            chosen_actions(np.array([[0.5, 0.1], [number, 0.0]]), 2, 2)
 
 
 def test_equinox_modules_are_called_episode_by_episode():

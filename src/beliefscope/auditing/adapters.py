@@ -107,6 +107,13 @@ def chosen_actions(given: Any, number: int, num_actions: int) -> Int[np.ndarray,
     """Actions [N] as they are; of numbers for each action [N, A] the greatest."""
     array = to_numpy(given)
     if array.shape == (number, num_actions) and array.dtype.kind == "f":
+        wrong = np.flatnonzero(~np.isfinite(array.max(axis=1)))  # what an agent never does may have −∞
+        require(
+            len(wrong) == 0,
+            rule="the greatest of an agent's logits or values is finite",
+            received=array[wrong[0]].tolist() if len(wrong) else "",
+            advice="look for a diverged agent",
+        )
         return array.argmax(axis=1)
     if array.shape == (number, 1):
         array = array[:, 0]

@@ -184,6 +184,7 @@ class TorchAgent:
     def start(self, num_episodes: int) -> None:
         self._module.eval()
         self._state = None
+        self._device = next((each.device for each in self._module.parameters()), torch.device("cpu"))
 
     @torch.no_grad()
     def step(self, previous_actions: Int[np.ndarray, " n"], observations: Float[np.ndarray, "n observation"]) -> Any:
@@ -195,7 +196,7 @@ class TorchAgent:
 
         hooks = [part.register_forward_hook(hook(name)) for name, part in self._recurrent.items()]
         try:
-            returned = self._call(self._module, torch.from_numpy(inputs), self._state)
+            returned = self._call(self._module, torch.from_numpy(inputs).to(self._device), self._state)
         finally:
             for each in hooks:
                 each.remove()
@@ -221,7 +222,8 @@ class TorchAgent:
     def _episode_axes(self) -> Any:
         """Which axis of each array of the state has the episodes: the one that differs for two and for three."""
         if self._axes is None:
-            two, three = (self._call(self._module, torch.zeros(n, self._inputs), None)[1] for n in (2, 3))
+            blank = (torch.zeros(number, self._inputs, device=self._device) for number in (2, 3))
+            two, three = (self._call(self._module, inputs, None)[1] for inputs in blank)
             self._axes = jax.tree.map(_differing_axis, two, three)
         return self._axes
 
