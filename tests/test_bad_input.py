@@ -46,6 +46,8 @@ CASES = {
     "run_filter(key, ExactFilter(TMaze(2)), episode)": "a trajectory holds a batch of episodes",
     "ParticleFilter(TMaze(2), num_particles=5).features(key, particles)": "resamples one belief at a time, but got",
     "ExactFilter(TMaze(2)).update(key, belief, jax.numpy.zeros(3, int), 0)": "one belief or state takes one action",
+    "replace(walk, action_effect=jax.numpy.zeros((3, 1)))": "action_effect has the shape (number of actions, 2), but",
+    "replace(walk, action_effect=jax.numpy.zeros(3))": "action_effect has the shape (number of actions, 2), but got",
     "KalmanFilter(walk).init(key, jax.numpy.zeros(1))": "of this process has the shape (2,), but got (1,)",
     "KalmanFilter(walk).init(key, 'x')": "of this process has the shape (2,), but got 'x'",
     "ExactFilter(TMaze(2)).init(key, jax.numpy.zeros(7))": "an observation of TMaze has the shape (), but got (7,)",
@@ -88,6 +90,7 @@ CASES = {
 }
 SCRIPT = """
 import json, sys
+from dataclasses import replace
 import jax
 import numpy as np
 from beliefscope import *

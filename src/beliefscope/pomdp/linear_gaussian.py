@@ -37,6 +37,13 @@ class LinearGaussian(eqx.Module):
                 received=getattr(self, name).shape,
                 advice="check it against the lengths of the initial mean and of an observation",
             )
+        effect = self.action_effect
+        require(
+            effect is None or (effect.ndim == 2 and effect.shape[1] == states),
+            rule=f"action_effect has the shape (number of actions, {states})",
+            received=None if effect is None else effect.shape,
+            advice="give each action a row, with a number for each state variable",
+        )
         for name in ("initial_covariance", "process_covariance", "observation_covariance"):
             _check_covariance(name, getattr(self, name))
 
