@@ -21,10 +21,10 @@ from beliefscope.auditing.adapters import AuditedAgent, Parts, chosen_actions, j
 from beliefscope.belief import Filter, ProductFilter, run_filter
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
-from beliefscope.information import Steps, fit_decoder
+from beliefscope.information import Steps
 from beliefscope.information.sufficiency import LEAST_PAIRS
 from beliefscope.measurement import pairs_from_trajectories, play
-from beliefscope.measurement.greedy_episodes import MAX_PARTICLES, encoded, features_along
+from beliefscope.measurement.greedy_episodes import Seen, encoded, features_along, traced
 from beliefscope.pomdp import NO_ACTION, POMDP, Irrelevant, TMaze
 from beliefscope.pomdp.rollout import Trajectory, World, rest_world, start_world, step_world, world_keys
 
@@ -34,7 +34,6 @@ _MOST_ALONG, _LEAST_ALONG = 400, 40  # episodes of which all steps are judged
 _NUMBERS_ALONG = 20_000_000  # of their beliefs
 _SEEN = 64  # episodes among which one of each layout of a T-Maze is found but for a chance of 2^-63
 _MOST_PAIRS = 2000  # that the decoder is fitted to
-_HALF = float(np.finfo(np.float16).max)
 
 
 class Episodes(NamedTuple):
@@ -337,36 +336,17 @@ def trace(
 ) -> dict[str, np.ndarray]:
     """The viewer's arrays of two episodes; the decoder is fitted to `pairs`, memories beside `known` beliefs."""
     key_filter, key_decode, key_few = jax.random.split(key, 3)
-    longest = two.actions.shape[1]
-    memory = joined(two.memory, names)
-    belief = first_part(filter, beliefs_along(key_filter, two, pomdp, filter))[:, :longest]
-    if belief.ndim == 4 and belief.shape[2] > MAX_PARTICLES:
-        belief = belief[:, :, np.asarray(jax.random.permutation(key_few, belief.shape[2]))[:MAX_PARTICLES]]
-    decoder = fit_decoder(key_decode, pairs[:_MOST_PAIRS], known[:_MOST_PAIRS], probe="MLP")
-    answers = decoder.probabilities(memory.reshape(-1, memory.shape[-1])).reshape(*memory.shape[:2], -1)
-    leaves = [np.asarray(leaf, np.float32) for leaf in jax.tree.leaves(two.states)]
-    rewards = np.full(two.actions.shape, np.nan, np.float32) if two.rewards is None else two.rewards
-    ending = ".relevant" if isinstance(pomdp, Irrelevant) else ""
-    steps: dict[str, np.ndarray] = {
-        "actions": two.actions.astype(np.int16),
-        "rewards": np.asarray(rewards, np.float32),
-        "values": np.full((*two.actions.shape, pomdp.num_actions), np.nan, np.float32),
-        "observations": np.asarray(encoded(pomdp, two.observations), np.float32),
-        "states": np.concatenate([leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves], axis=-1),
-        "memory": _half(memory),
-        f"belief{ending}": _half(belief),
-        f"decoded{ending}": np.round(answers, 4).astype(np.float16),
-    }
-    cells = {} if decoder.centres is None else {f"decoded_cells{ending}": decoder.centres}
-    lengths = np.asarray(two.lengths, np.int32)
-    return {"lengths": lengths, **{name: _until_end(array, lengths) for name, array in steps.items()}, **cells}
-
-
-def _half(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.float16 if np.all(np.abs(array) <= _HALF) else np.float32)
-
-
-def _until_end(array: np.ndarray, lengths: Int[np.ndarray, " two"]) -> np.ndarray:
-    longest = max(1, int(lengths.max()))
-    acted = (np.arange(longest) < lengths[:, None]).reshape(2, longest, *[1] * (array.ndim - 2))
-    return np.where(acted, array[:, :longest], np.nan if array.dtype.kind == "f" else 0).astype(array.dtype)
+    belief = first_part(filter, beliefs_along(key_filter, two, pomdp, filter))[:, : two.actions.shape[1]]
+    shape, part = two.actions.shape, ".relevant" if isinstance(pomdp, Irrelevant) else ""
+    seen = Seen(
+        two.lengths,
+        two.actions,
+        np.full(shape, np.nan) if two.rewards is None else two.rewards,
+        np.full((*shape, pomdp.num_actions), np.nan),
+        encoded(pomdp, two.observations),
+        two.states,
+        joined(two.memory, names),
+    )
+    return traced(
+        key_few, key_decode, seen, {part: belief}, pairs=pairs[:_MOST_PAIRS], known={part: known[:_MOST_PAIRS]}
+    )

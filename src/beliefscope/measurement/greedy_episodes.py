@@ -64,29 +64,62 @@ def trace(
     observations = encoded(pomdp, played.observations)[:, :-1]
     memory, values = replayed(network, observations, played.actions)
     features = features_along(key_features, filter, run_filter(key_filter, filter, played))
+    two = Seen(played.lengths, played.actions, played.rewards, values, observations, played.states, memory)
+    beliefs = {part: along[:, :-1] for part, along in _parts(filter, features).items()}
+    filters, of_pairs = _parts(filter, filter), _parts(filter, pairs.belief)
+    known = {part: belief for part, belief in of_pairs.items() if not isinstance(filters[part], KalmanFilter)}
+    return traced(key_few, key_decode, two, beliefs, pairs=pairs.memory, known=known)
+
+
+class Seen(NamedTuple):
+    """Two episodes, at least T steps of each."""
+
+    lengths: Int[Array | np.ndarray, "two"]
+    actions: Int[Array | np.ndarray, "two time"]
+    rewards: Float[Array | np.ndarray, "two time"]
+    values: Float[Array | np.ndarray, "two time actions"]
+    observations: Float[Array | np.ndarray, "two time observation"]  # as the network reads them
+    states: PyTree
+    memory: Float[Array | np.ndarray, "two time memory"]
+
+
+def traced(
+    key_few: PRNGKeyArray,
+    key_decode: PRNGKeyArray,
+    two: Seen,
+    beliefs: dict[str, Any],
+    *,
+    pairs: Float[Array | np.ndarray, "n memory"],
+    known: dict[str, Any],
+) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """The arrays above, from the features of the belief by the ending of their names.
+
+    Each part that has `known` beliefs is decoded, by what is fitted to them and the memories of the same `pairs`.
+    """
+    memory = two.memory
     steps: dict[str, Any] = {
-        "actions": np.asarray(played.actions, np.int16),
-        "rewards": np.asarray(played.rewards, np.float32),
-        "values": np.asarray(values, np.float32),
-        "observations": np.asarray(observations, np.float32),
-        "states": _flat(played.states)[:, :-1],
+        "actions": np.asarray(two.actions, np.int16),
+        "rewards": np.asarray(two.rewards, np.float32),
+        "values": np.asarray(two.values, np.float32),
+        "observations": np.asarray(two.observations, np.float32),
+        "states": _flat(two.states),
         "memory": _half(memory),
     }
     cells: dict[str, Any] = {}
-    for part, of_pairs in _parts(filter, pairs.belief).items():
-        steps[f"belief{part}"] = _half(_few(key_few, _parts(filter, features)[part])[:, :-1])
-        if isinstance(_parts(filter, filter)[part], KalmanFilter):
+    for part, belief in beliefs.items():
+        steps[f"belief{part}"] = _half(_few(key_few, belief))
+        if part not in known:
             continue
-        decoder = fit_decoder(key_decode, pairs.memory, of_pairs, probe="MLP")
+        decoder = fit_decoder(key_decode, pairs, known[part], probe="MLP")
         answers = decoder.probabilities(memory.reshape(-1, memory.shape[-1])).reshape(*memory.shape[:2], -1)
         steps[f"decoded{part}"] = np.round(answers, 4).astype(np.float16)
         if decoder.centres is not None:
             cells[f"decoded_cells{part}"] = decoder.centres
-    lengths = np.asarray(played.lengths, np.int32)
+    lengths = np.asarray(two.lengths, np.int32)
     return {"lengths": lengths, **{name: _until_end(array, lengths) for name, array in steps.items()}, **cells}
 
 
-def _few(key: PRNGKeyArray, features: Float[Array, "episodes times *set d"]) -> Float[Array, "episodes times *few d"]:
+def _few(key: PRNGKeyArray, features: Any) -> Any:
     """At most so many particles of each set, drawn because systematic resampling leaves them in order."""
     if features.ndim == 3 or features.shape[2] <= MAX_PARTICLES:
         return features
@@ -105,7 +138,7 @@ def _flat(states: PyTree) -> Float[np.ndarray, "episodes times numbers"]:
     return np.concatenate([leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves], axis=-1)
 
 
-def _half(array: Float[Array, "*shape"]) -> Float[np.ndarray, "*shape"]:
+def _half(array: Float[Array | np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
     single = np.asarray(array, np.float32)
     fits = np.all(np.abs(single) <= np.finfo(np.float16).max)
     return single.astype(np.float16) if fits else single
