@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from beliefscope.belief import KalmanFilter
+from beliefscope.belief.exact import mean_and_covariance
 from beliefscope.pomdp import LinearGaussian
 
 D, SEEN, STEPS = 3, 2, 6
@@ -106,4 +107,8 @@ def test_samples_and_density_are_those_of_the_matrices():
 def test_features_are_the_mean_and_the_flat_covariance():
     filter = KalmanFilter(LinearGaussian.random_walk(2, initial_std=1.0, process_std=1.0, observation_std=1.0))
     belief = filter.init(jax.random.key(0), jnp.array([2.0, -2.0]))
-    np.testing.assert_allclose(filter.features(jax.random.key(0), belief), [1, -1, 0.5, 0, 0, 0.5], atol=1e-6)
+    features = filter.features(jax.random.key(0), belief)
+    np.testing.assert_allclose(features, [1, -1, 0.5, 0, 0, 0.5], atol=1e-6)
+    means, covariances = mean_and_covariance(features[None])
+    np.testing.assert_allclose(means, [[1, -1]], atol=1e-6)
+    np.testing.assert_allclose(covariances, [np.eye(2) / 2], atol=1e-6)

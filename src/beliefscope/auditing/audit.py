@@ -28,6 +28,7 @@ from beliefscope.auditing.logs import Log, checked_log, read_log
 from beliefscope.auditing.result import Audit, Checkpoint, Measured, Returns
 from beliefscope.auditing.settable import use_of
 from beliefscope.belief import Filter, KalmanFilter, filter_of_paper
+from beliefscope.belief.exact import mean_and_covariance
 from beliefscope.errors import is_real, is_whole, require
 from beliefscope.fast_keys import fast_key, generator
 from beliefscope.information import (
@@ -324,12 +325,6 @@ def _measured(key: PRNGKeyArray, given: _Found, part: str, filter: Filter, *, bi
     return _Part(numbers, (*whole.warnings, *(found.warnings if found else ()), *lacking))
 
 
-def _mean_and_covariance(features: Float[np.ndarray, "n f"]) -> tuple[np.ndarray, np.ndarray]:
-    """The features of a Kalman filter."""
-    size = round((np.sqrt(1 + 4 * features.shape[1]) - 1) / 2)
-    return features[:, :size], features[:, size:].reshape(-1, size, size)
-
-
 def _returns(histories: Histories, pomdp: POMDP) -> Returns | None:
     if histories.returns is None:
         return None
@@ -369,7 +364,7 @@ def _curve(
 
 
 def _readable(belief: Any, filter: Filter) -> Any:
-    return _mean_and_covariance(belief) if isinstance(filter, KalmanFilter) else belief
+    return mean_and_covariance(belief) if isinstance(filter, KalmanFilter) else belief
 
 
 def _doubts(histories: Histories, seen: bool | None) -> list[str]:

@@ -5,10 +5,13 @@ covariance). `ProductFilter` is for a POMDP with irrelevant variables: the belie
 their beliefs, and each part has a filter of its own.
 """
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg
+import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from beliefscope.belief.interface import Filter, Health
@@ -171,6 +174,13 @@ class KalmanFilter(Filter):
             covariance=jnp.where(possible, narrowed, covariance),
             impossible=flagged | ~possible,
         )
+
+
+def mean_and_covariance(features: ArrayLike) -> tuple[Float[np.ndarray, "n d"], Float[np.ndarray, "n d d"]]:
+    """What the features [n, d + d²] of a Kalman filter are made of."""
+    rows = np.asarray(features)
+    size = (math.isqrt(1 + 4 * rows.shape[1]) - 1) // 2
+    return rows[:, :size], rows[:, size:].reshape(-1, size, size)
 
 
 class ByPart(eqx.Module):

@@ -26,6 +26,7 @@ from jaxtyping import PRNGKeyArray
 from beliefscope.agent.network import QNetwork, WholeMemory
 from beliefscope.agent.run_folder import RunFolder, enter
 from beliefscope.belief import ByPart, filter_of_paper
+from beliefscope.belief.exact import mean_and_covariance
 from beliefscope.errors import require
 from beliefscope.fast_keys import generator
 from beliefscope.information import (
@@ -305,11 +306,7 @@ def _measure_shares(
 
 def _readable(belief: Any, part: str) -> Any:
     """Probabilities and particles as they are; the features of a Kalman filter as means and covariances."""
-    array = np.asarray(belief)
-    if part != "irrelevant":
-        return array
-    size = round((np.sqrt(1 + 4 * array.shape[1]) - 1) / 2)
-    return array[:, :size], array[:, size:].reshape(-1, size, size)
+    return mean_and_covariance(belief) if part == "irrelevant" else np.asarray(belief)
 
 
 def _shares(key: PRNGKeyArray, memory: Any, belief: Any, time: Any) -> Record:
