@@ -120,7 +120,7 @@ def test_a_filter_of_another_pomdp_is_refused(log):
     [
         ("actions", [[0, 1], [0]], "actions is one array of numbers, which NumPy can read, but got 'list of rows that"),
         ("memory", [[[0.0]], [[0.0], [1.0]]], "memory is one array of numbers"),
-        ("observations", [[0, 1], [0]], "observations are arrays of numbers, which NumPy can read, but got 'list of"),
+        ("observations", [[0, 1], [0]], "each part of the observations is one array of numbers, which NumPy can read"),
         ("lengths", ["a"], "lengths is one array of numbers"),
         ("actions", np.full((N, MAZE.horizon), 0.5), "actions are whole numbers, but got '0.5'"),
         (

@@ -28,16 +28,14 @@ from beliefscope.information.columns import FAINTEST
 from beliefscope.information.decoders import Descent, Family, Fits, Split, descend, reading, silent, splits
 from beliefscope.information.entropy import exact_entropy, row_labels
 from beliefscope.information.interface import Estimate, checked_pair, in_threads
-from beliefscope.information.judging import LIMIT, Answers, Table, Where, Wheres, limited, stacked
-from beliefscope.information.networks import on_each
+from beliefscope.information.judging import KEPT, LIMIT, Answers, Table, Where, Wheres, limited, stacked
+from beliefscope.information.networks import NEVER, on_each
 
 LEAST_PAIRS = 500
 _COMMON = 5  # an atom seen fewer times in training is one of the rare ones, which form one class
 _SEEDS = 2
 _CLASSES_AT_ONCE = 64  # rounded up, one compiled program fits many numbers of classes
-_NEVER = -1e30  # the logarithm of the probability of a class that is none
 _MANY_RARE = 0.1  # of the rows
-_KEPT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # directions, of which the choosing rows choose
 _TEMPERATURES, _COARSELY = (0.4, 0.6, 0.8, 1.0), (0.6, 1.0)
 _MOST_POOLED = 1000  # classes
 _DIAGONAL = (0.0, 0.7)  # how far the covariance is drawn to its diagonal
@@ -120,7 +118,7 @@ def _judged(
     size = -(-number // _CLASSES_AT_ONCE) * _CLASSES_AT_ONCE
     counts = np.stack([np.bincount(classes[train], minlength=number) + 1 / number for train in parts.train])
     priors = np.log(counts / counts.sum(axis=1, keepdims=True))
-    baselines = np.pad(priors, ((0, 0), (0, size - number)), constant_values=_NEVER)[:, None]
+    baselines = np.pad(priors, ((0, 0), (0, size - number)), constant_values=NEVER)[:, None]
     given = (x, jnp.eye(size)[jnp.asarray(classes)], jnp.zeros(len(classes), jnp.int32))
     rest = (jnp.asarray(baselines, jnp.float32), Split(*map(jnp.asarray, parts)))
     found = Fits(key, *given, *rest, (_LINEAR, MLP)).cross_entropies()
@@ -196,7 +194,7 @@ def mlp_tables(
     """What MLPs answer on the choosing rows and on the judging ones, all splits together."""
     classes = [classes_of(atoms, np.unique(train), seen=_SEEN) for train in np.asarray(parts.train)]
     size = _size(classes)
-    priors = [np.pad(each.log_prior, (0, size - each.number), constant_values=_NEVER) for each in classes]
+    priors = [np.pad(each.log_prior, (0, size - each.number), constant_values=NEVER) for each in classes]
     of_rows = jnp.asarray(np.stack([each.of_row for each in classes]))
     read = [jnp.asarray(where.y if turned else where.x) for where in wheres]
     named = [jnp.asarray(where.x if turned else where.y) for where in wheres]
@@ -359,7 +357,7 @@ def chosen_classes(
 
     for diagonal in _DIAGONAL:
         fit = GaussianClasses(x, classes, train, ClassSettings(diagonal))
-        for kept in sorted({min(len(fit), number) for number in _KEPT}):
+        for kept in sorted({min(len(fit), number) for number in KEPT}):
             best = tried(best, fit, ClassSettings(diagonal, kept), _COARSELY)
     if np.isfinite(best[0]):
         for pooled in (0.0, *_POOLED) if classes.number <= _MOST_POOLED else (0.0,):

@@ -27,10 +27,9 @@ from beliefscope.information.bounds import DonskerVaradhan, Samples, Scores
 from beliefscope.information.columns import whitened
 from beliefscope.information.decoders import Split
 from beliefscope.information.interface import in_threads
-from beliefscope.information.judging import Elliptical, Products, Residuals, Table, Wheres, safe_value, stacked
-from beliefscope.information.networks import SEPARABLE_LIMIT, Codes, SeparableCritic, fit_network, on_each, table
+from beliefscope.information.judging import KEPT, Elliptical, Products, Residuals, Table, Wheres, safe_value, stacked
+from beliefscope.information.networks import SEPARABLE_LIMIT, Codes, SeparableCritic, fit_network, on_each
 
-_KEPT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # directions, of which the choosing rows choose
 _TRIED = 1000  # choosing rows that are asked for each number
 _BINS, _GRID = 50, 2048  # of a density
 _TRACE = 1e-3  # of a density: what was never seen is not impossible
@@ -150,7 +149,7 @@ def gaussian_tables(
     subsets = [train for train, _ in fits] + [np.concatenate(rows) for rows in fits]
     critics = in_threads(Gaussian, moments_of_each(x, y, subsets))
     size = max(map(len, critics))
-    numbers = np.array(sorted({min(size, number) for number in _KEPT}), np.int32)
+    numbers = np.array(sorted({min(size, number) for number in KEPT}), np.int32)
     where = [each for table in wheres for each in zip(*table, strict=True)]
     codes = in_threads(lambda critic, rows: critic.codes(x[rows[0]], y[rows[1]], size), critics, where)
     choosing, judging = (
@@ -316,8 +315,12 @@ def separable_tables(
     """The scores on the choosing rows and on the judging ones, all splits together."""
     with jax.default_matmul_precision("float32"):  # GPUs would round the factors of a product to 10 bits
         choosing, judging = _separable(key, samples, *map(jnp.asarray, parts[:2]), wheres, settings)
-    first, second = (Products(x, y, SEPARABLE_LIMIT) for x, y in (choosing, judging))
+    first, second = (_table(*codes) for codes in (choosing, judging))
     return first, second
+
+
+def _table(x: Codes, y: Codes) -> Products:
+    return Products(x, y, SEPARABLE_LIMIT)
 
 
 @partial(jax.jit, static_argnames="settings")
@@ -380,7 +383,7 @@ def _optimiser(steps: int, columns: int, settings: SeparableSettings) -> optax.G
 
 def _loss(critic: SeparableCritic, batch: Samples) -> Float[Array, ""]:
     """InfoNCE in both directions: which y belongs to an x, and which x to a y."""
-    scores = table(critic.read_x(batch.x), critic.read_y(batch.y))
+    scores = _table(critic.read_x(batch.x), critic.read_y(batch.y)).scores()
     rows, columns = (jnp.mean(jax.nn.logsumexp(scores, axis=axis)) for axis in (0, 1))
     return (rows + columns) / 2 - jnp.mean(jnp.diagonal(scores))
 
@@ -390,7 +393,7 @@ def score_all(critic: SeparableCritic, samples: Samples) -> Scores:
     x, y, number = critic.read_x(samples.x), critic.read_y(samples.y), len(samples.x)
 
     def row(place: Int[Array, ""], x_here: Codes) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        scores = table(jax.tree.map(lambda leaf: leaf[None], x_here), y)[0]
+        scores = _table(jax.tree.map(lambda leaf: leaf[None], x_here), y).scores()[0]
         others = jnp.where(jnp.arange(number) == place, -jnp.inf, scores)
         return scores[place], jax.nn.logsumexp(others) - np.log(number - 1)
 

@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from beliefscope.information.networks import Codes, on_each
 
+KEPT = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # directions, of which the choosing rows choose
 LIMIT = 14.0  # nats, 20 bits: more than samples in their thousands could show
 
 

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Key, PRNGKeyArray, PyTree
 from beliefscope.information import set_kernel
 
 _CODE, _HIDDEN = 64, 128  # of the separable critic
+NEVER = -1e30  # the logarithm of the probability of what is padding: its probability and its gradient are 0
 SEPARABLE_LIMIT = 12.0  # nats, 17 bits: more than samples in their thousands could show
 _MEMBERS_AT_ONCE = 1000  # on CPU: what is computed of so many stays in its cache
 _SETS_AT_ONCE = 4096  # on GPU: smaller blocks take longer, and much more may not fit in its memory
@@ -159,15 +160,6 @@ class SeparableCritic(eqx.Module):
     def __init__(self, key: PRNGKeyArray, x_size: int, y_size: int):
         key_x, key_y = jax.random.split(key)
         self.read_x, self.read_y = _Encoder(key_x, x_size), _Encoder(key_y, y_size)
-
-
-def table(x: Codes, y: Codes) -> Float[Array, "n m"]:
-    """The scores of every x with every y."""
-    return _limited(x.vector @ y.vector.T + x.offset[:, None] + y.offset)
-
-
-def _limited(scores: Float[Array | np.ndarray, "*n"]) -> Float[Array, "*n"]:
-    return SEPARABLE_LIMIT * jnp.tanh(scores / SEPARABLE_LIMIT)
 
 
 Model = TypeVar("Model")

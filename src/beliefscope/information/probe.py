@@ -27,7 +27,7 @@ from beliefscope.errors import is_whole, require
 from beliefscope.fast_keys import generator
 from beliefscope.information.bounds import Samples
 from beliefscope.information.interface import checked_rows
-from beliefscope.information.networks import Layers, fit_network
+from beliefscope.information.networks import NEVER, Layers, fit_network
 
 MAX_CELLS = 10_000
 _NUMBERS_AT_ONCE = 250_000  # what is computed of so many stays in a processor's cache
@@ -151,8 +151,7 @@ def _numbered(
 
 
 _BATCH_SIZE = 512
-_CELLS_AT_ONCE = 128  # sets fall into ever another number of cells: rounded up, one compiled program fits many
-_NEVER = -1e30  # the logit of a cell that is none: its probability and its gradient are 0
+CELLS_AT_ONCE = 128  # sets fall into ever another number of cells: rounded up, one compiled program fits many
 
 
 class _Settings(NamedTuple):
@@ -292,12 +291,12 @@ def _decoder(key: PRNGKeyArray, targets: _Targets, settings: _Settings) -> Decod
     # As if one more training row were uniform: a state that was never seen stays possible, and the logarithm finite.
     mean = (belief[train].sum(axis=0, dtype=np.float64) + 1 / belief.shape[1]) / (len(train) + 1)
     offset, scale = _scaling(memory[train])
-    extra = 0 if centres is None else -belief.shape[1] % _CELLS_AT_ONCE
+    extra = 0 if centres is None else -belief.shape[1] % CELLS_AT_ONCE
     padded = np.pad(belief.astype(np.float32), ((0, 0), (0, extra)))
     trained, chosen = (
         Samples(jnp.asarray(_scaled(memory[i], offset, scale)), jnp.asarray(padded[i])) for i in (train, choose)
     )
-    bias = np.pad(np.log(mean), (0, extra), constant_values=_NEVER)
+    bias = np.pad(np.log(mean), (0, extra), constant_values=NEVER)
     layers = _fit(key_epochs, _start(key_init, trained, bias, settings), trained, chosen, settings)
     return Decoder(layers, offset, scale, mean, held_out, centres)
 

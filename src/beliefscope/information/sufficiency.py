@@ -32,7 +32,8 @@ from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key, generator
 from beliefscope.information.decoders import Fits, Split, checked_gaussian, gaussian_cross_entropies, reading, splits
 from beliefscope.information.interface import checked_rows
-from beliefscope.information.probe import Histogram, binned, checked_probabilities, coarser
+from beliefscope.information.networks import NEVER
+from beliefscope.information.probe import CELLS_AT_ONCE, Histogram, binned, checked_probabilities, coarser
 
 LEAST_PAIRS = 500
 LEAST_BITS = 0.05  # where the belief knows less than this beyond the baseline, no share of it is given
@@ -42,8 +43,6 @@ LEAST_ROWS = 20  # at a step; where fewer episodes last that long, there is no n
 _STEP_RESAMPLES = 300  # of the episodes of a step
 _RESAMPLES = 500  # of rows and splits
 _STRENGTHS = 10.0 ** np.arange(-2, 5)  # rows of the overall mean that are added to those of each t
-_CELLS_AT_ONCE = 128  # sets fall into ever another number of cells: rounded up, one compiled program fits many
-_NEVER = -1e30  # the logarithm of the probability of a cell that is none
 _WIDE = 0.2
 
 
@@ -151,7 +150,7 @@ def sufficiency(memory: Any, belief: Any, time: Any = None, *, key: PRNGKeyArray
 
 def _of_rows(key: PRNGKeyArray, x, beliefs: _Beliefs, times: Int[np.ndarray, " n"] | None, parts: Split) -> Sufficiency:
     rows = beliefs.rows
-    extra = 0 if beliefs.cells is None else -rows.shape[1] % _CELLS_AT_ONCE
+    extra = 0 if beliefs.cells is None else -rows.shape[1] % CELLS_AT_ONCE
     where = np.zeros(len(rows), int) if times is None else times
     tables: dict[str, np.ndarray] = {"none": np.stack([_mean(rows[train])[None] for train in parts.train])}
     if times is not None:
@@ -159,7 +158,7 @@ def _of_rows(key: PRNGKeyArray, x, beliefs: _Beliefs, times: Int[np.ndarray, " n
             [_means_at(rows, times, *map(np.asarray, each)) for each in zip(*parts[:2], strict=True)]
         )
         tables["none"] = np.broadcast_to(tables["none"], tables["time"].shape)
-    stacked = np.pad(np.concatenate(list(tables.values())), ((0, 0), (0, 0), (0, extra)), constant_values=_NEVER)
+    stacked = np.pad(np.concatenate(list(tables.values())), ((0, 0), (0, 0), (0, extra)), constant_values=NEVER)
     y, baselines, which = (
         jnp.asarray(np.pad(rows, ((0, 0), (0, extra))), jnp.float32),
         jnp.asarray(stacked, jnp.float32),

@@ -20,7 +20,7 @@ from beliefscope.belief import ExactFilter, Filter, ProductFilter
 from beliefscope.errors import require
 from beliefscope.fast_keys import fast_key
 from beliefscope.measurement.sample import Pairs, beliefs_at, last_inputs, network_inputs
-from beliefscope.measurement.written_observations import as_the_pomdp_gives_them, observation_form
+from beliefscope.measurement.written_observations import array_of_numbers, as_the_pomdp_gives_them, observation_form
 from beliefscope.pomdp import POMDP, Finite, Irrelevant
 from beliefscope.pomdp.interface import check_pomdp_type
 
@@ -224,7 +224,7 @@ def _facts(pomdp: POMDP) -> str:
 
 def _read(pomdp: POMDP, memory: Any, actions: Any, observations: PyTree, lengths: Any) -> Log:
     """The logs as arrays that fit together; what is beyond an episode's length becomes 0."""
-    memory = _array("memory", memory)
+    memory = array_of_numbers("memory", memory)
     actions, lengths = _whole("actions", actions), _whole("lengths", lengths)
     shapes = [memory.shape, actions.shape, lengths.shape]
     rule = "logged episodes are memory [N, T, m], actions [N, T], observations [N, T, …] and lengths [N]"
@@ -262,23 +262,8 @@ def _check_actions(actions: Int[np.ndarray, "n time"], counted: Bool[np.ndarray,
     )
 
 
-def _array(name: str, given: Any) -> np.ndarray:
-    """An array of real numbers, or one sentence."""
-    try:
-        array = np.asarray(given)
-    except (TypeError, ValueError, RuntimeError):
-        array = np.asarray(None)
-    require(
-        array.dtype.kind in "buif",
-        rule=f"{name} is one array of numbers, which NumPy can read",
-        received=f"{type(given).__name__} of rows that differ in length, or of something else",
-        advice="pad episodes to one T and say in lengths how long each was; pass tensor.detach().cpu() of PyTorch",
-    )
-    return array
-
-
 def _whole(name: str, given: Any) -> np.ndarray:
-    array = _array(name, given)
+    array = array_of_numbers(name, given)
     fraction = array[(array != np.round(array)) | ~(np.abs(array.astype(np.float64)) < 2**53)]  # or NaN, or too large
     require(
         fraction.size == 0 and array.dtype.kind != "b",

@@ -34,10 +34,11 @@ def as_the_pomdp_gives_them(pomdp: POMDP, given: PyTree, counted: Bool[np.ndarra
     Only the steps that are `counted` are looked at, and the others become observations of the first step.
     """
     form = shape_of_observations(pomdp)
+    name = "each part of the observations"
     if jax.tree.structure(given) == jax.tree.structure(form) and jax.tree.leaves(form):
-        arrays = jax.tree.map(_array, given)
+        arrays = jax.tree.map(lambda leaf: array_of_numbers(name, leaf), given)
     else:
-        arrays = _array(given)
+        arrays = array_of_numbers(name, given)
     steps = counted.shape
     raw = [(*steps, *leaf.shape) for leaf in jax.tree.leaves(form)]
     shapes = [array.shape for array in jax.tree.leaves(arrays)]
@@ -54,16 +55,17 @@ def as_the_pomdp_gives_them(pomdp: POMDP, given: PyTree, counted: Bool[np.ndarra
     return _checked(pomdp, seen, None if is_raw else arrays)
 
 
-def _array(given: Any) -> np.ndarray:
+def array_of_numbers(name: str, given: Any) -> np.ndarray:
+    """An array of real numbers, or one sentence."""
     try:
         array = np.asarray(given)
     except (TypeError, ValueError, RuntimeError):
         array = np.asarray(None)
     require(
         array.dtype.kind in "buif",
-        rule="observations are arrays of numbers, which NumPy can read",
+        rule=f"{name} is one array of numbers, which NumPy can read",
         received=f"{type(given).__name__} of rows that differ in length, or of something else",
-        advice="pad episodes to one T and say in lengths how long each was",
+        advice="pad episodes to one T and say in lengths how long each was; pass tensor.detach().cpu() of PyTorch",
     )
     return array
 
