@@ -16,6 +16,8 @@ from beliefscope.information.atoms import Classes, ClassSettings, GaussianClasse
 from beliefscope.information.best_bound import AT_LEAST, TOO_FEW
 from beliefscope.information.candidates import Gaussian as GaussianCritic
 from beliefscope.information.candidates import Moments, Regression, Student, moments_of_each
+from beliefscope.information.judging import Products
+from beliefscope.information.networks import Codes
 from benchmarks.known_information.cases import estimator_cases
 
 KEY = jax.random.key(0)
@@ -176,7 +178,9 @@ def test_the_gaussian_critic_is_the_log_density_ratio():
     rho2 = 1 - 2.0**-2
     u, v = x[:5, None], y[None, :5]
     exact = -0.5 * np.log(1 - rho2) + (np.sqrt(rho2) * u * v - 0.5 * rho2 * (u**2 + v**2)) / (1 - rho2)
-    scores = np.asarray(GaussianCritic(Moments.of(x, y)).table(x[:5], y[:5]).scores())
+    critic = GaussianCritic(Moments.of(x, y))
+    all_kept = (Codes(each.vector, each.offset[:, -1]) for each in critic.codes(x[:5], y[:5], len(critic)))
+    scores = np.asarray(Products(*all_kept).scores())
     limited = 14 * np.tanh(exact.sum(axis=2) / 14)
     np.testing.assert_allclose(scores, limited, atol=0.05)
 

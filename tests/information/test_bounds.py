@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp, softmax
 
+from beliefscope.information import bounds
 from beliefscope.information.bounds import (
     LN2,
     NWJ,
@@ -30,7 +31,6 @@ gradient_of = jax.jit(lambda bound, *arguments: bound.gradient(*arguments), stat
 each_pair = jax.jit(
     jax.vmap(jax.value_and_grad(lambda critic, x, y: critic(x[None], y[None])[0]), in_axes=(None, 0, 0))
 )
-all_scores = jax.jit(score, static_argnames="chunk")
 
 
 def tiny_critic(scale):
@@ -111,11 +111,12 @@ def test_the_gradient_of_info_nce_is_its_definition_over_every_x_with_every_y(cr
     assert carry == START
 
 
-def test_scores_are_those_of_each_pair_and_do_not_depend_on_the_chunks(crossed):
+def test_scores_are_those_of_each_pair_and_do_not_depend_on_how_many_are_scored_together(crossed, monkeypatch):
     critic, samples, table, _ = crossed
     orders = np.stack([RNG.permutation(5) for _ in range(3)])
-    for chunk in (2, 1000):
-        scores = all_scores(critic, samples, jnp.asarray(orders), chunk=chunk)
+    for number in (2, 1000):
+        monkeypatch.setattr(bounds, "_AT_ONCE", number)
+        scores = score(critic, samples, jnp.asarray(orders))
         np.testing.assert_allclose(scores.joint, np.diagonal(table), atol=1e-6)
         np.testing.assert_allclose(scores.product, table[np.arange(5), orders], atol=1e-6)
 
@@ -162,13 +163,13 @@ def test_a_perfect_critic_gives_info_nce_its_ceiling():
     scores = Scores(np.full(50, 40, np.float32), np.full((7, 50), -40, np.float32))
     assert bits_of(InfoNCE(), scores) == pytest.approx(np.log2(7 + 1), abs=1e-6)
     assert InfoNCE().ceiling(10_000, 8) == np.log2(8)
-    assert InfoNCE().num_shuffles(8, 1) == 7
+    assert InfoNCE().num_shuffles(8) == 7
 
 
 @pytest.mark.parametrize("bound", BOUNDS[:3], ids=lambda bound: bound.name)
 def test_the_other_bounds_are_believed_up_to_the_logarithm_of_the_samples(bound):
     assert bound.ceiling(10_000, 8) == np.log2(10_000)
-    assert bound.num_shuffles(8, 3) == 3
+    assert bound.num_shuffles(8) == 1
 
 
 @by_name

@@ -20,6 +20,8 @@ from jaxtyping import Array, Float, Int
 
 from beliefscope.information.networks import Critic, SetCritic, VectorCritic, on_each
 
+_AT_ONCE = 1000  # pairs that are scored together
+
 
 class Samples(NamedTuple):
     """Pairs; y is a batch of vectors or of sets."""
@@ -35,11 +37,11 @@ class Scores(NamedTuple):
     product: Float[Array | np.ndarray, "shuffles n"]
 
 
-def score(critic: Critic, samples: Samples, shuffles: Int[Array, "shuffles n"], *, chunk: int = 1000) -> Scores:
-    """The scores, computed `chunk` pairs at a time."""
+def score(critic: Critic, samples: Samples, shuffles: Int[Array, "shuffles n"]) -> Scores:
+    """The scores, computed for some pairs at a time."""
     critic, samples = _embedded(critic, samples)
-    product = lax.map(lambda order: _scores(critic, samples._replace(y=samples.y[order]), chunk), shuffles)
-    return Scores(_scores(critic, samples, chunk), product)
+    product = lax.map(lambda order: _scores(critic, samples._replace(y=samples.y[order])), shuffles)
+    return Scores(_scores(critic, samples), product)
 
 
 def _embedded(critic: Critic, samples: Samples) -> tuple[VectorCritic, Samples]:
@@ -49,8 +51,8 @@ def _embedded(critic: Critic, samples: Samples) -> tuple[VectorCritic, Samples]:
     return critic, samples
 
 
-def _scores(critic: VectorCritic, samples: Samples, chunk: int) -> Float[Array, " n"]:
-    return lax.map(lambda pair: critic(*pair), samples, batch_size=min(chunk, len(samples.x)))
+def _scores(critic: VectorCritic, samples: Samples) -> Float[Array, " n"]:
+    return lax.map(lambda pair: critic(*pair), samples, batch_size=min(_AT_ONCE, len(samples.x)))
 
 
 LN2 = math.log(2)
@@ -75,8 +77,8 @@ class Bound(Protocol):
         """The value of the bound."""
         ...
 
-    def num_shuffles(self, batch_size: int, asked: int) -> int:
-        """How many shuffles an evaluation needs where `asked` are asked for."""
+    def num_shuffles(self, batch_size: int) -> int:
+        """How many shuffles an evaluation needs."""
         ...
 
     def ceiling(self, num_samples: int, batch_size: int) -> float:
@@ -87,8 +89,8 @@ class Bound(Protocol):
 class _Shuffled:
     """Bounds whose q is any number of shuffles. With N samples they cannot prove more than log2 N bits."""
 
-    def num_shuffles(self, batch_size: int, asked: int) -> int:
-        return asked
+    def num_shuffles(self, batch_size: int) -> int:
+        return 1
 
     def ceiling(self, num_samples: int, batch_size: int) -> float:
         return math.log2(num_samples)
@@ -179,7 +181,7 @@ class InfoNCE:
         table = jnp.concatenate([scores.joint[None], scores.product])
         return jnp.mean(scores.joint - jax.nn.logsumexp(table, axis=0) + math.log(len(table))) / LN2
 
-    def num_shuffles(self, batch_size: int, asked: int) -> int:
+    def num_shuffles(self, batch_size: int) -> int:
         return batch_size - 1
 
     def ceiling(self, num_samples: int, batch_size: int) -> float:

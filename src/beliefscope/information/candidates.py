@@ -122,10 +122,6 @@ class Gaussian:
             Codes(padded(v, "constant"), padded(off_v, "edge")),
         )
 
-    def table(self, x: Float[np.ndarray, "n dx"], y: Float[np.ndarray, "m dy"]) -> Products:
-        """With all directions."""
-        return _kept(*self.codes(x, y, len(self)), len(self))
-
 
 def _kept(x: Codes, y: Codes, number) -> Products:
     """The table of so many directions, of offsets for every number; no number: zeros."""

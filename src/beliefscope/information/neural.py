@@ -65,7 +65,7 @@ def fit(key: PRNGKeyArray, train: Samples, held_out: Samples, *, bound: Bound, s
     """Fit a critic on `train`; `held_out` chooses among the epochs and never trains."""
     key_init, key_epochs, key_shuffle = jax.random.split(key, 3)
     critic = critic_for(key_init, train.x, train.y)
-    shuffles = shuffled_orders(key_shuffle, bound.num_shuffles(settings.batch_size, 1), len(held_out.x))
+    shuffles = shuffled_orders(key_shuffle, bound.num_shuffles(settings.batch_size), len(held_out.x))
     adam = optax.adam(settings.learning_rate)
 
     def step(state: _State, batch: Int[Array, "3 size"]) -> _State:
@@ -119,7 +119,6 @@ class NeuralEstimator:
 
     bound: Bound
     settings: FitSettings = PAPER
-    num_shuffles: int = 1
     printed: bool = False  # bits of the last weights on the very pairs that trained them
 
     def estimate(self, key: PRNGKeyArray, x: Any, y: Any) -> Estimate:
@@ -255,5 +254,5 @@ def _fit_and_score(
     judged = train if estimator.printed else Samples(x[half:], y[half:])
     found = fit(key_fit, train, held_out, bound=estimator.bound, settings=estimator.settings)
     critic = found.last if estimator.printed else found.critic
-    count = estimator.bound.num_shuffles(estimator.settings.batch_size, estimator.num_shuffles)
+    count = estimator.bound.num_shuffles(estimator.settings.batch_size)
     return score(critic, judged, shuffled_orders(key_shuffle, count, len(judged.x))), found.curve

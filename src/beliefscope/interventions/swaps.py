@@ -260,11 +260,11 @@ def swapped_at_equal_belief(prepared: Prepared) -> EqualSwap | None:
     )
 
 
-def steered(prepared: Prepared, *, doses: tuple[float, ...] = DOSES) -> tuple[Swap, ...]:
-    """Move memories by the least change towards the donor's belief as decoded, times each dose."""
+def steered(prepared: Prepared) -> tuple[Swap, ...]:
+    """Move memories by the least change towards the donor's belief as decoded, times each of `DOSES`."""
     trial, decoder = prepared.different, prepared.decoder
     if trial is None:
         return ()
     own = trial.recipient.memory
     change = decoder.steering(own.astype(np.float64), trial.recipient.group, trial.donor.belief)
-    return tuple(scored(trial, trial.replaced(own + dose * change), kind="steering", dose=dose) for dose in doses)
+    return tuple(scored(trial, trial.replaced(own + dose * change), kind="steering", dose=dose) for dose in DOSES)

@@ -148,19 +148,19 @@ def check_pomdp_type(pomdp: Any) -> None:
     )
 
 
-def check_observation(pomdp: POMDP, observation: Any, *, batch: int = 0) -> None:
-    """Refuse what is not made of arrays of the shapes that the POMDP gives, behind so many axes of a batch."""
+def check_observation(pomdp: POMDP, observation: Any) -> None:
+    """Refuse what is not made of arrays of the shapes that the POMDP gives."""
     key = jax.random.key(0)
     given = jax.eval_shape(lambda: pomdp.sample_observation(key, pomdp.sample_initial(key)))
     received = jax.tree.map(lambda leaf: getattr(leaf, "shape", None if _is_odd(leaf) else ()), observation)
     inner = jax.tree.map(lambda leaf: leaf.shape, given)
     fits = jax.tree.structure(observation) == jax.tree.structure(given) and all(
-        not _is_odd(one) and np.shape(one)[batch:] == other.shape
+        not _is_odd(one) and np.shape(one) == other.shape
         for one, other in zip(jax.tree.leaves(observation), jax.tree.leaves(given), strict=True)
     )
     require(
         fits,
-        rule=f"an observation of {type(pomdp).__name__} has the shape {inner}{' in each step' if batch else ''}",
+        rule=f"an observation of {type(pomdp).__name__} has the shape {inner}",
         received=received,
         advice="pass observations as the POMDP's sample_observation gives them",
     )

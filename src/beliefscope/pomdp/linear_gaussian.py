@@ -5,7 +5,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jax.scipy.stats.multivariate_normal import logpdf
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from beliefscope.errors import check_std, is_whole, require
@@ -79,10 +78,6 @@ class LinearGaussian(eqx.Module):
 
     def sample_observation(self, key: PRNGKeyArray, state: Float[Array, " d"]) -> Float[Array, " o"]:
         return self.observation @ state + _noise(key, self.observation_covariance)
-
-    def log_observation(self, observation: Float[Array, " o"], state: Float[Array, " d"]) -> Float[Array, ""]:
-        """log N(o; C s, R)."""
-        return jnp.asarray(logpdf(observation, self.observation @ state, self.observation_covariance))
 
     def drift(self, state: Float[Array, " d"], action: Action | Int[Array, ""]) -> Float[Array, " d"]:
         """A s + B[a]."""

@@ -11,6 +11,8 @@ from beliefscope.pomdp.irrelevant import Irrelevant
 from beliefscope.pomdp.t_maze import TREASURE, TMaze
 from beliefscope.pomdp.tabular import TabularPOMDP
 
+_CHANGE = 1e-10  # of a value that has converged, at most
+
 
 class Values(NamedTuple):
     """Optimal values when the state is observed."""
@@ -26,8 +28,8 @@ class MaximalReturn(NamedTuple):
     exact: bool
 
 
-def value_iteration(pomdp: TabularPOMDP, *, steps: int | None = None, tolerance: float = 1e-10) -> Values:
-    """V and Q with `steps` actions left, or, without `steps`, for ever: until no value changes by `tolerance`."""
+def value_iteration(pomdp: TabularPOMDP, *, steps: int | None = None) -> Values:
+    """V and Q with `steps` actions left, or, without `steps`, for ever: until no value changes any more."""
     require(
         isinstance(pomdp, TabularPOMDP),
         rule="value iteration needs a TabularPOMDP",
@@ -53,7 +55,7 @@ def value_iteration(pomdp: TabularPOMDP, *, steps: int | None = None, tolerance:
     while steps is None or done < steps:
         actions = (gain + pomdp.discount * (moves @ values)).reshape(pomdp.num_actions, pomdp.num_states).T
         previous, values, done = values, actions.max(axis=1), done + 1
-        if steps is None and np.abs(values - previous).max() < tolerance:
+        if steps is None and np.abs(values - previous).max() < _CHANGE:
             break
     return Values(values, actions)
 
