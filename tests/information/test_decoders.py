@@ -47,3 +47,9 @@ def test_a_silent_decoder_is_silent_when_compiled(case, hidden):
 
     rows = parts.choose[0]
     assert float(compiled(x[rows], which[rows], baselines[0])) == pytest.approx(loss[0], rel=1e-5)
+
+
+def test_a_decoder_without_a_finite_loss_is_refused(case):
+    (x, *rest), _ = case
+    with pytest.raises(ValueError, match="the loss of a decoder is finite, but got 'nan of the linear decoder'"):
+        Fits(jax.random.key(0), x * jnp.nan, *rest, [Family("linear", (), _DESCENT)]).cross_entropies()

@@ -200,7 +200,8 @@ def test_without_times_there_is_the_plain_share_alone():
         ((NOISE, STATES, TIME[:-1]), "time has a whole number for each of the 3000 memories"),
         ((NOISE, STATES, NOISE[:, 0]), "time has a whole number for each of the 3000 memories"),
         ((NOISE, (NOISE, NOISE)), "a belief that is a pair has means"),
-        ((NOISE, (NOISE, np.zeros((N, 2, 2)))), "covariances positive definite"),
+        ((NOISE, (NOISE, np.zeros((N, 2, 2)))), "covariances positive definite, but got 'a smallest eigenvalue of 0'"),
+        ((NOISE, (NOISE, np.full((N, 2, 2), np.nan))), "covariances positive definite, but got 'NaN or infinity'"),
         ((NOISE * np.nan, STATES), "every number in memory is finite"),
     ],
 )

@@ -216,7 +216,10 @@ def test_intervals_resample_episodes():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: interchange(jax.random.key(0), network(GRU), MAZE, num_episodes=1), "whole number of at least 100"),
+        (
+            lambda: interchange(jax.random.key(0), network(GRU), MAZE, num_episodes=1),
+            "at least 100, but got 1; leave it out for 1000 episodes and 500 swaps",
+        ),
         (lambda: interchange(jax.random.key(0), network(GRU), MAZE, ranks=(0,)), "ranks are whole numbers"),
         (lambda: erase(jax.random.key(0), HandBuilt(), MAZE, memory=".sid"), "perhaps '.side' is meant"),
     ],

@@ -149,8 +149,12 @@ class Fits:
         """By family: −Σ y log ŷ, where log ŷ is the sum, normalised."""
         found = {name: Decoded(*map(np.asarray, arrays)) for name, arrays in self._begun.items()}
         for name, decoded in found.items():
-            if not np.isfinite(decoded.chosen).all():
-                raise FloatingPointError(f"the {name} decoder's loss is not finite; measure again.")
+            require(
+                bool(np.isfinite(decoded.chosen).all()),
+                rule="the loss of a decoder is finite",
+                received=f"{decoded.chosen.sum()} of the {name} decoder",
+                advice="measure again with another key",
+            )
         return found
 
 
@@ -195,10 +199,12 @@ def checked_gaussian(belief: tuple, number: int) -> tuple[Float[np.ndarray, "n d
         received=[np.shape(part) for part in belief],
         advice="pass (means, covariances) of a Kalman filter, a row for each memory",
     )
+    finite = np.isfinite(mean).all() and np.isfinite(covariance).all()
+    least = np.linalg.eigvalsh(covariance).min() if finite else np.nan
     require(
-        bool(np.isfinite(mean).all() and np.isfinite(covariance).all() and np.linalg.eigvalsh(covariance).min() > 0),
+        bool(least > 0),
         rule="means are finite and covariances positive definite",
-        received="others",
+        received=f"a smallest eigenvalue of {least:g}" if finite else "NaN or infinity",
         advice="leave out what the filter knows exactly",
     )
     return mean, covariance

@@ -183,7 +183,7 @@ def play_moments(key: PRNGKeyArray, agent: VectorAgent, pomdp: POMDP, filter: Fi
         bool(behind.any()),
         rule="an intervention needs an episode of at least two steps",
         received=f"lengths from {lengths.min()} to {lengths.max()}",
-        advice="the agent ends every episode with its first action",
+        advice="train the agent longer, or choose a POMDP whose episodes last",
     )
     draws = generator(key_times).random((num_episodes, MOMENTS))
     times = ((np.arange(MOMENTS) + draws) / MOMENTS * np.maximum(lengths - 1, 1)[:, None]).astype(int)

@@ -172,7 +172,7 @@ def _check_number(name: str, number: int, least: int) -> None:
         is_whole(number) and number >= least,
         rule=f"the number of {name} is a whole number of at least {least}",
         received=number,
-        advice="the defaults take half a minute for a T-Maze of L = 50",
+        advice="leave it out for 1000 episodes and 500 swaps",
     )
 
 

@@ -2,11 +2,11 @@
 
 Words are cut out one at a time, runs of numbers all at once: a dense matrix of millions never becomes a Python list.
 
-Wildcard statements, such as `T: * : 3 : 4 0.5`, are kept in the order of the file.
-A table over k axes (T: action, state, next state) is given by statements "every cell that agrees with these indices
-holds this value", where an index may be left open and later statements override earlier ones. A cell, and likewise a
-statement, is one integer: its indices in mixed radix, the last axis fastest, open axes as 0. Statements with the same
-axes open form a layer, in which only the latest of each key counts.
+Wildcard statements, such as `T: * : 3 : 4 0.5`, are kept in the order of the file. A table over k axes (T: action,
+state, next state) is given by statements "every cell that agrees with these indices holds this value", where an index
+may be left open and later statements override earlier ones. A cell, and likewise a statement, is one integer: its
+indices in mixed radix, the last axis fastest, open axes as 0. Statements with the same axes open form a layer, in which
+only the latest of each key counts.
 
 `Table` gives the result of all statements: the value of any cell, and the cells that are not zero. A cell is looked up
 by one binary search per layer. The cost grows with the number of statements and of non-zero cells, never with the size
