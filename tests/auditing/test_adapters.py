@@ -166,6 +166,22 @@ def test_numbers_of_actions_that_cannot_be_compared_are_refused():
             chosen_actions(np.array([[0.5, 0.1], [number, 0.0]]), 2, 2)
 
 
+class Undecided:
+    """Its values are no numbers."""
+
+    def start(self, num_episodes):
+        pass
+
+    def step(self, previous_actions, observations):
+        return np.full((len(observations), 4), np.nan), observations[:, :2]
+
+
+def test_what_an_agent_would_do_does_not_matter_where_it_only_reads():
+    assert told_of_actions(Undecided(), MAZE) is False
+    with pytest.raises(ValueError, match="the greatest of an agent's logits or values is finite"):
+        play_episodes(jax.random.key(0), Undecided(), MAZE, num_episodes=2)
+
+
 def test_equinox_modules_are_called_episode_by_episode():
     module = Plain(jax.random.key(0))
     agent = as_agent(module, MAZE, initial=jnp.zeros(6))

@@ -169,7 +169,8 @@ def read_along(agent: AuditedAgent, episodes: Episodes, pomdp: POMDP, times: Int
     agent.start(number)
     previous, found = np.full(number, NO_ACTION), []
     for time in range(longest if times is None else int(times.max()) + 1):
-        _, parts = step_agent(agent, previous.copy(), np.array(seen[:, time]), pomdp.num_actions)
+        _, memory = agent.step(previous.copy(), np.array(seen[:, time]))
+        parts = memory_parts(memory, number)
         if times is None or not found:
             found.append(parts)
         else:
