@@ -179,8 +179,8 @@ def test_the_gaussian_critic_is_the_log_density_ratio():
     u, v = x[:5, None], y[None, :5]
     exact = -0.5 * np.log(1 - rho2) + (np.sqrt(rho2) * u * v - 0.5 * rho2 * (u**2 + v**2)) / (1 - rho2)
     critic = GaussianCritic(Moments.of(x, y))
-    all_kept = (Codes(each.vector, each.offset[:, -1]) for each in critic.codes(x[:5], y[:5], len(critic)))
-    scores = np.asarray(Products(*all_kept).scores())
+    of_x, of_y = (Codes(each.vector, each.offset[:, -1]) for each in critic.codes(x[:5], y[:5], len(critic)))
+    scores = np.asarray(Products(of_x, of_y).scores())
     limited = 14 * np.tanh(exact.sum(axis=2) / 14)
     np.testing.assert_allclose(scores, limited, atol=0.05)
 

@@ -50,6 +50,7 @@ def test_a_silent_decoder_is_silent_when_compiled(case, hidden):
 
 
 def test_a_decoder_without_a_finite_loss_is_refused(case):
-    (x, *rest), _ = case
+    (x, y, which, baselines, parts), _ = case
+    family = Family("linear", (), _DESCENT)
     with pytest.raises(ValueError, match="the loss of a decoder is finite, but got 'nan of the linear decoder'"):
-        Fits(jax.random.key(0), x * jnp.nan, *rest, [Family("linear", (), _DESCENT)]).cross_entropies()
+        Fits(jax.random.key(0), x * jnp.nan, y, which, baselines, parts, [family]).cross_entropies()

@@ -86,67 +86,35 @@ def audit(
     check_pomdp_type(pomdp)
     filter = filter_of_paper(pomdp) if filter is None else filter
     check_filter(filter, pomdp)
-    require(
-        num_samples is None or (is_whole(num_samples) and num_samples >= LEAST_PAIRS),
-        rule=f"an audit is of at least {LEAST_PAIRS} pairs",
-        received=num_samples,
-        advice=f"{NUM_SAMPLES} or more are better",
-    )
-    require(
-        not interventions or isinstance(pomdp, Finite),
-        rule="interventions are for POMDPs with finitely many states, whose observations recur",
-        received=type(pomdp).__name__,
-        advice="leave out interventions=True",
-    )
+    _check_asked(pomdp, num_samples, interventions=interventions)
     key = jax.random.key(0) if key is None else key
     key_play, key_measure, key_trace, key_curve = jax.random.split(fast_key(key), 4)
-    wanted = (memory,) if isinstance(memory, str) else memory
     options = {"sees_actions": sees_actions, "initial": initial}
     twin = None if untrained is None else as_agent(untrained, pomdp, **options)
+    asked = _Asked(pomdp, filter, twin, (memory,) if isinstance(memory, str) else memory, num_samples, interventions)
     if isinstance(agent, Log | str | Path):
-        log = checked_log(agent if isinstance(agent, Log) else read_log(agent, pomdp), pomdp, filter)
-        found = _logged(key_play, log, pomdp, filter, twin, wanted, num_samples)
-        if interventions:
-            found = found._replace(
-                doubts=(*found.doubts, "no interventions: a log has no agent whose memory can be set")
-            )
+        found = _logged(key_play, agent, asked)
     else:
-        stages = {at: as_agent(each, pomdp, **options) for at, each in _stages(agent).items()}
-        keys = (key_play, key_trace, key_curve)
-        found = _played(keys, stages, pomdp, filter, twin, wanted, num_samples or NUM_SAMPLES)
-        found = found._replace(title=type(_stages(agent)[max(stages)]).__name__)
-        if interventions:
-            first = stages[min(stages)] if len(stages) > 1 else None
-            found = _intervened(jax.random.fold_in(key, 4), found, stages[max(stages)], twin or first, pomdp, filter)
+        keys = (key_play, key_trace, key_curve, jax.random.fold_in(key, 4))
+        found = _played(keys, {at: as_agent(each, pomdp, **options) for at, each in _stages(agent).items()}, asked)
+        found = found._replace(title=type(list(_stages(agent).values())[-1]).__name__)
     found = found if name is None else found._replace(title=name)
-    # Of a product the relevant part is the headline, and the irrelevant one stands beside it.
-    first, *rest = (
+    parts = [
         _measured(key_measure, found, part, of, bits=bits, calibrated=calibrated)
         for part, of in by_part(filter, filter).items()
-    )
-    return Audit(
-        agent=found.title,
-        environment=label_of(pomdp),
-        pomdp=describe(pomdp),
-        filter=type(filter).__name__,
-        num_samples=len(found.histories.time),
-        memory=found.names,
-        returns=_returns(found.histories, pomdp),
-        sees_actions=found.seen,
-        impossible=float(found.histories.impossible.mean()),
-        checkpoints=found.curve,
-        warnings=(
-            *first.warnings,
-            *(f"irrelevant part: {each}" for part in rest for each in part.warnings),
-            *_doubts(found.histories, found.seen),
-            *found.doubts,
-        ),
-        irrelevant=rest[0].numbers if rest else None,
-        use=found.use,
-        use_before=found.use_before,
-        traces=_traces(key_trace, found, pomdp, filter, twin),
-        **vars(first.numbers),
-    )
+    ]
+    return _audited(found, parts, asked, _traces(key_trace, found, asked))
+
+
+class _Asked(NamedTuple):
+    """What is audited of whom, but for the agent."""
+
+    pomdp: POMDP
+    filter: Filter
+    twin: AuditedAgent | None
+    wanted: tuple[str, ...] | None  # parts of the memory
+    num_samples: int | None
+    interventions: bool
 
 
 class _Found(NamedTuple):
@@ -170,6 +138,49 @@ class _Part(NamedTuple):
     warnings: tuple[str, ...]
 
 
+def _check_asked(pomdp: POMDP, num_samples: int | None, *, interventions: bool) -> None:
+    require(
+        num_samples is None or (is_whole(num_samples) and num_samples >= LEAST_PAIRS),
+        rule=f"an audit is of at least {LEAST_PAIRS} pairs",
+        received=num_samples,
+        advice=f"{NUM_SAMPLES} or more are better",
+    )
+    require(
+        not interventions or isinstance(pomdp, Finite),
+        rule="interventions are for POMDPs with finitely many states, whose observations recur",
+        received=type(pomdp).__name__,
+        advice="leave out interventions=True",
+    )
+
+
+def _audited(found: _Found, parts: list[_Part], asked: _Asked, traces: dict[str, dict[str, np.ndarray]]) -> Audit:
+    """Of a product the relevant part is the headline, and the irrelevant one stands beside it."""
+    first, *rest = parts
+    return Audit(
+        agent=found.title,
+        environment=label_of(asked.pomdp),
+        pomdp=describe(asked.pomdp),
+        filter=type(asked.filter).__name__,
+        num_samples=len(found.histories.time),
+        memory=found.names,
+        returns=_returns(found.histories, asked.pomdp),
+        sees_actions=found.seen,
+        impossible=float(found.histories.impossible.mean()),
+        checkpoints=found.curve,
+        warnings=(
+            *first.warnings,
+            *(f"irrelevant part: {each}" for part in rest for each in part.warnings),
+            *_doubts(found.histories, found.seen),
+            *found.doubts,
+        ),
+        irrelevant=rest[0].numbers if rest else None,
+        use=found.use,
+        use_before=found.use_before,
+        traces=traces,
+        **vars(first.numbers),
+    )
+
+
 def _stages(agent: Any) -> dict[float, Any]:
     """The agents of a training by number, in order; one agent alone is at 0."""
     if not isinstance(agent, Mapping):
@@ -183,63 +194,52 @@ def _stages(agent: Any) -> dict[float, Any]:
     return {float(at): agent[at] for at in sorted(agent)}
 
 
-def _logged(
-    key: PRNGKeyArray,
-    log: Log,
-    pomdp: POMDP,
-    filter: Filter,
-    twin: AuditedAgent | None,
-    wanted: tuple[str, ...] | None,
-    num_samples: int | None,
-) -> _Found:
-    histories = log_histories(key, log.episodes, pomdp, filter, num_samples=num_samples)
+def _logged(key: PRNGKeyArray, given: Log | str | Path, asked: _Asked) -> _Found:
+    pomdp, filter, twin = asked.pomdp, asked.filter, asked.twin
+    log = checked_log(given if isinstance(given, Log) else read_log(given, pomdp), pomdp, filter)
+    histories = log_histories(key, log.episodes, pomdp, filter, num_samples=asked.num_samples)
     if twin is not None:
         read = some_episodes(log.episodes, slice(0, len(histories.time)))
         histories = histories._replace(others={"untrained": read_along(twin, read, pomdp, histories.time)})
-    names = _headline(wanted, histories.memory, None)
+    names = _headline(asked.wanted, histories.memory, None)
+    two, doubts = None, []
     if log.episodes.states is None:
-        doubts = ("the log has no states: there is no belief viewer",)
-        return _Found(log.name, histories, names, None, log.sees_actions, doubts=doubts)
-    return _Found(log.name, histories, names, two_of(log.episodes, pomdp), log.sees_actions)
+        doubts.append("the log has no states: there is no belief viewer")
+    else:
+        two = two_of(log.episodes, pomdp)
+    if asked.interventions:
+        doubts.append("no interventions: a log has no agent whose memory can be set")
+    return _Found(log.name, histories, names, two, log.sees_actions, doubts=tuple(doubts))
 
 
-def _played(
-    keys: tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray],
-    agents: dict[float, AuditedAgent],
-    pomdp: POMDP,
-    filter: Filter,
-    twin: AuditedAgent | None,
-    wanted: tuple[str, ...] | None,
-    num_samples: int,
-) -> _Found:
+def _played(keys: tuple[PRNGKeyArray, ...], agents: dict[float, AuditedAgent], asked: _Asked) -> _Found:
     """The last of the agents plays; the twin and the others read its histories."""
-    key_play, key_trace, key_curve = keys
-    last = max(agents)
+    key_play, key_trace, key_curve, key_intervene = keys
+    last, number = max(agents), asked.num_samples or NUM_SAMPLES
     played = agents[last]
-    others = {} if twin is None else {"untrained": twin}
+    others = {} if asked.twin is None else {"untrained": asked.twin}
     others |= {f"at {at}": each for at, each in agents.items() if at != last}
-    histories = play_histories(key_play, played, pomdp, filter, num_samples=num_samples, others=others)
-    names = _headline(wanted, histories.memory, getattr(played, "headline", None))
-    two, seen = two_played(key_trace, played, pomdp), told_of_actions(played, pomdp)
-    curve = _curve(key_curve, agents, histories, names, pomdp, filter, num_samples) if len(agents) > 1 else ()
-    return _Found("", histories, names, two, seen, curve)
+    histories = play_histories(key_play, played, asked.pomdp, asked.filter, num_samples=number, others=others)
+    names = _headline(asked.wanted, histories.memory, getattr(played, "headline", None))
+    two, seen = two_played(key_trace, played, asked.pomdp), told_of_actions(played, asked.pomdp)
+    curve = _curve(key_curve, agents, histories, names, asked) if len(agents) > 1 else ()
+    found = _Found("", histories, names, two, seen, curve)
+    return _intervened(key_intervene, found, agents, asked) if asked.interventions else found
 
 
-def _intervened(
-    key: PRNGKeyArray, found: _Found, agent: AuditedAgent, before: AuditedAgent | None, pomdp: POMDP, filter: Filter
-) -> _Found:
+def _intervened(key: PRNGKeyArray, found: _Found, agents: dict[float, AuditedAgent], asked: _Asked) -> _Found:
     """With what interventions did to the agent, and to the one before training; or with why there are none."""
+    agent, before = agents[max(agents)], asked.twin or (agents[min(agents)] if len(agents) > 1 else None)
     number = min(_INTERVENED, len(found.histories.time))
-    uses = [None if each is None else use_of(key, each, pomdp, filter, number) for each in (agent, before)]
+    uses = [None if each is None else use_of(key, each, asked.pomdp, asked.filter, number) for each in (agent, before)]
     doubts = dict.fromkeys(f"no interventions: {each}" for each in uses if isinstance(each, str))
     use, use_before = (each if isinstance(each, Use) else None for each in uses)
     return found._replace(use=use, use_before=use_before, doubts=(*found.doubts, *doubts))
 
 
-def _traces(
-    key: PRNGKeyArray, found: _Found, pomdp: POMDP, filter: Filter, twin: AuditedAgent | None
-) -> dict[str, dict[str, np.ndarray]]:
+def _traces(key: PRNGKeyArray, found: _Found, asked: _Asked) -> dict[str, dict[str, np.ndarray]]:
     """For the viewer: the agent's two episodes, and the twin that reads them."""
+    pomdp, filter, twin = asked.pomdp, asked.filter, asked.twin
     if found.two is None or isinstance(first_part(filter, filter), KalmanFilter):
         return {}
     known = found.histories.beliefs[next(iter(by_part(filter, filter)))]
@@ -339,21 +339,16 @@ def _returns(histories: Histories, pomdp: POMDP) -> Returns | None:
 
 
 def _curve(
-    key: PRNGKeyArray,
-    agents: dict[float, AuditedAgent],
-    histories: Histories,
-    names: tuple[str, ...],
-    pomdp: POMDP,
-    filter: Filter,
-    number: int,
+    key: PRNGKeyArray, agents: dict[float, AuditedAgent], histories: Histories, names: tuple[str, ...], asked: _Asked
 ) -> tuple[Checkpoint, ...]:
     """Every checkpoint on its own histories, and on those of the last one."""
-    last, found = max(agents), []
-    part, of = next(iter(by_part(filter, filter).items()))
+    last, found, number = max(agents), [], len(histories.time)
+    part, of = next(iter(by_part(asked.filter, asked.filter).items()))
     for place, (at, agent) in enumerate(agents.items()):
         own = histories
         if at != last:
-            own = play_histories(jax.random.fold_in(key, place), agent, pomdp, filter, num_samples=number)
+            key_own = jax.random.fold_in(key, place)
+            own = play_histories(key_own, agent, asked.pomdp, asked.filter, num_samples=number)
         theirs = histories.memory if at == last else histories.others[f"at {at}"]
         shares = [
             sufficiency(joined(memory, names), _readable(each.beliefs[part], of), each.time).value
