@@ -3,16 +3,19 @@
 import dataclasses
 import functools
 import itertools
+import json
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from beliefscope import LSTM, MeasurementSpec, MountainHike, TMaze, classic, write_pomdp
+from beliefscope import DRQN, LSTM, MeasurementSpec, MountainHike, TMaze, TrainingSpec, classic, write_pomdp
 from beliefscope.agent.cells import CELLS
 from beliefscope.study.definition import STUDY, read_study, shipped_studies
 from beliefscope.study.definition_tables import KINDS, MEASUREMENT, TRAINING, ScaleName
-from beliefscope.study.spec import Measurement, merge
+from beliefscope.study.spec import Measurement, RunSpec, Study, merge
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies.md"
 SCALES: tuple[ScaleName, ...] = ("quick", "small", "full")
@@ -43,6 +46,15 @@ def measured(study):
 
 def environments(study):
     return list(dict.fromkeys(run.environment for run in study.runs))
+
+
+def test_checkpoints_may_be_numbers_of_numpy(types_unchecked):
+    learner = DRQN(cell=LSTM, num_episodes=20, checkpoint_period=10)
+    training = TrainingSpec(pomdp=TMaze(2), learner=learner)
+    episodes: tuple[Any, ...] = tuple(np.arange(0, 21, 10))
+    measurement = Measurement(spec=MeasurementSpec(), episodes=episodes, controls=episodes[-1:])
+    run = RunSpec(training=training, environment="maze", measurements=(measurement,), traces=episodes[:1])
+    assert json.loads(json.dumps(Study(name="own", runs=(run,)).describe()))["runs"][0]["pieces"][-1]["episode"] == 0
 
 
 def test_the_shipped_studies_are_the_papers_a_demo_and_two_beyond_each_with_a_line_of_description():

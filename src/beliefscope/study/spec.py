@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from beliefscope.agent import TrainingSpec
-from beliefscope.errors import require
+from beliefscope.errors import is_whole, require
 from beliefscope.pomdp import maximal_return
 from beliefscope.store import MeasurementSpec
 from beliefscope.store.pieces import Piece, run_label
@@ -25,6 +25,9 @@ class Measurement:
     episodes: tuple[int, ...]  # the checkpoints
     controls: tuple[int, ...] = ()  # those of them that also get the controls
     calibrate: bool = False  # the last of those, in the first run of each environment, also gets the calibration
+
+    def __post_init__(self):
+        _as_stored(self, "episodes", "controls")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,6 +57,7 @@ class RunSpec:
             received=self.measurements,
             advice="pass (Measurement(spec=MeasurementSpec(), episodes=(0, 100)),), say",
         )
+        _as_stored(self, "traces", "interventions")
         stored = checkpoints(self.training)
         asked = {
             *self.traces,
@@ -83,6 +87,13 @@ class RunSpec:
     def label(self) -> str:
         """The run's name in what people read."""
         return run_label(self.environment, self.training.learner.cell.__name__, self.training.seed)
+
+
+def _as_stored(spec: Measurement | RunSpec, *names: str) -> None:
+    """Whole numbers of NumPy become Python's: NumPy's are no JSON."""
+    for name in names:
+        numbers = (int(each) if is_whole(each) else each for each in getattr(spec, name))
+        object.__setattr__(spec, name, tuple(numbers))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
