@@ -14,7 +14,15 @@ from beliefscope.report.style import colour
 
 RESULTS = Path(__file__).parent
 # Of the same networks:
-STUDIES = ("tmaze-100", "tmaze-50-stochastic", "mountain-hike", "varying-mountain-hike", "irrelevant-tmaze-50")
+STUDIES = (
+    "tmaze-50",
+    "tmaze-100",
+    "tmaze-50-stochastic",
+    "mountain-hike",
+    "varying-mountain-hike",
+    "irrelevant-tmaze-50",
+    "irrelevant-mountain-hike",
+)
 FIRST, LAST = "0", "5000"
 RESAMPLES = 4000
 COLUMNS = 3  # of panels

@@ -162,7 +162,7 @@ LESS = {
     "three seeds": {"seeds": 3},
     "quick": {"episodes": QUICK, "N": 2000, "seeds": 2},
     "few pairs": {"N": 10_000},
-    "every 200 episodes": {"episodes": FULL[::2]},
+    "every 1000 episodes": {"episodes": FULL[::10]},
     "unfinished": {"episodes": FULL[:-1]},
 }
 
@@ -207,7 +207,8 @@ def test_a_run_with_a_hole_is_left_out_and_four_others_are_enough():
     found = verdict(3, holed)
     assert found.numbers == verdict(3, [row for row in rows if row["seed"] < 4]).numbers
     assert "5 curves lack checkpoints" in found.remark
-    assert verdict(3, [row for row in holed if row["seed"] > 0]).verdict == "not enough data"
+    without_it = verdict(3, [row for row in holed if row["seed"] > 0])  # no four seeds have episode 700
+    assert (without_it.verdict, f"{MAZE}: 50 of 51 checkpoints." in without_it.remark) == ("holds", True)
 
 
 def test_a_fit_that_failed_at_the_start_leaves_the_episode_of_the_optimum_known():
@@ -217,11 +218,11 @@ def test_a_fit_that_failed_at_the_start_leaves_the_episode_of_the_optimum_known(
     assert not any("optimum" in name for name in verdict(10, rows).without_failed_fits)
 
 
-def test_a_checkpoint_every_500_episodes_is_enough_and_is_said():
-    found = verdict(3, HOLDING[3](episodes=FULL[::5]))
+def test_a_checkpoint_every_500_episodes_is_enough_and_is_said_of_the_claims_on_that_environment():
+    found = verdict(3, [*HOLDING[3](episodes=FULL[::5]), *HOLDING[7]()])
     assert found.verdict == "holds"
-    assert f"{MAZE}: a checkpoint every 500 episodes." in found.remark
-    assert "every 500" not in verdict(3, HOLDING[3]()).remark
+    assert f"{MAZE}: 11 of 51 checkpoints." in found.remark
+    assert "checkpoints" not in verdict(7, [*HOLDING[3](episodes=FULL[::5]), *HOLDING[7]()]).remark
 
 
 def test_a_part_that_failed_fits_decide_is_shown_with_and_without_them():

@@ -9,7 +9,19 @@ import pytest
 from report.made_up import MAZE, as_table, diverge, fail, finish, row, stored_study, train
 
 from beliefscope.results import read_results, read_table
-from beliefscope.results.curves import Curve, Instrument, Panel, Returns, band, panels, return_band
+from beliefscope.results.curves import (
+    FULL_EPISODES,
+    FULL_PAIRS,
+    Curve,
+    Instrument,
+    Panel,
+    Returns,
+    band,
+    counted,
+    counted_episodes,
+    panels,
+    return_band,
+)
 from beliefscope.store import Damaged
 
 ENVIRONMENT = "T-Maze, L = 3"
@@ -108,6 +120,56 @@ def test_a_band_leaves_out_what_is_not_finite_and_seeds_that_have_nothing():
 @pytest.mark.parametrize("curves", [[], [curve([0], [math.nan])], [curve([0], [1]), curve([1], [1])]])
 def test_a_band_of_nothing_in_common_is_empty(curves):
     assert as_lists(band(curves, "bits")) == [[], [], [], []]
+
+
+def measured(**by_cell: list[set[int]]) -> Panel:
+    """The curves of a study at full scale with a seed for each set of checkpoints, in hundreds of episodes."""
+    curves = {
+        cell: tuple(
+            Curve(f"{cell}{seed}", seed, 100 * np.array(sorted(each)), {"return": np.zeros(n), "bits": np.ones(n)}, {})
+            for seed, (each, n) in enumerate((each, len(each)) for each in seeds)
+        )
+        for cell, seeds in by_cell.items()
+    }
+    return Panel("T-Maze", "belief", 0.0, "hidden", Instrument("mine", 200, FULL_PAIRS, None), curves)
+
+
+EVERY, FIFTH = set(range(51)), set(range(0, 51, 5))
+
+
+@pytest.mark.parametrize(
+    ("cells", "episodes", "seeds"),
+    [
+        ({"GRU": 4 * [EVERY]}, EVERY, {"GRU": 4}),
+        ({"GRU": 4 * [FIFTH]}, FIFTH, {"GRU": 4}),
+        ({"GRU": [*4 * [EVERY], FIFTH, EVERY - {7}]}, EVERY, {"GRU": 4}),  # those that have fewer are left out
+        ({"GRU": 4 * [EVERY], "BRC": 4 * [EVERY - {7}]}, EVERY - {7}, {"GRU": 4, "BRC": 4}),
+        ({"GRU": [EVERY - {n} for n in range(1, 5)]}, EVERY - {1, 2, 3, 4}, {"GRU": 4}),
+        ({"GRU": [EVERY - {n} for n in range(1, 6)]}, set(), {}),  # the first step would be too wide
+        ({"GRU": 4 * [EVERY], "BRC": 3 * [FIFTH]}, EVERY, {"GRU": 4}),  # what has no four seeds is not waited for
+        ({"GRU": 3 * [EVERY]}, set(), {}),
+        ({"GRU": 4 * [EVERY - {50}]}, set(), {}),
+        ({"GRU": 4 * [EVERY - {0}]}, set(), {}),
+        ({"GRU": 4 * [{0, 50}]}, set(), {}),
+        ({"GRU": 4 * [set()]}, set(), {}),
+    ],
+)
+def test_all_cells_of_a_panel_are_counted_at_the_most_checkpoints_that_four_seeds_of_each_have(cells, episodes, seeds):
+    panel = measured(**cells)
+    assert counted_episodes(panel) == tuple(100 * each for each in sorted(episodes))
+    for cell, curves in cells.items():
+        found, enough = counted(panel, cell)
+        assert (enough, len(found)) == (cell in seeds, seeds.get(cell, len(curves)))
+        if enough:
+            assert all(tuple(each.episode) == counted_episodes(panel) for each in found)
+            assert all(len(each.values["bits"]) == len(episodes) for each in found)
+
+
+def test_at_fewer_pairs_than_the_full_scale_no_number_of_checkpoints_suffices():
+    panel = measured(GRU=4 * [EVERY])
+    assert counted(panel, "GRU")[1]
+    assert not counted(panel._replace(instrument=panel.instrument._replace(N=FULL_PAIRS // 2)), "GRU")[1]
+    assert FULL_EPISODES[-1] == 100 * max(EVERY)
 
 
 def test_the_band_of_returns_is_over_seeds_too():

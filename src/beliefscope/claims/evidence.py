@@ -14,7 +14,15 @@ from typing import Any, NamedTuple
 from beliefscope.errors import is_real, require
 from beliefscope.paper import CELLS, LONG, MAZE, MINE_EPOCHS, STOCHASTIC
 from beliefscope.results.correlations import Points, points
-from beliefscope.results.curves import COARSE_EPISODES, Curve, Panel, Quantity, counted, without_failed_fits
+from beliefscope.results.curves import (
+    FULL_EPISODES,
+    Curve,
+    Panel,
+    Quantity,
+    counted,
+    counted_episodes,
+    without_failed_fits,
+)
 
 # J*: 4 γ^L where moves are certain, else by dynamic programming.
 _OPTIMUM = {MAZE: 4 * 0.98**50, LONG: 4 * 0.98**100, STOCHASTIC: 0.28218231696}
@@ -37,7 +45,7 @@ class Series(NamedTuple):
 
 
 class Evidence:
-    """The series of results, J* by environment where it is known, and remarks on what was left out."""
+    """The series of results, J* by environment where it is known, and remarks on the series asked for."""
 
     def __init__(self, panels: Iterable[Panel], optimum: Mapping[str, float] | None = None):
         self.optimum = {**_OPTIMUM, **(optimum or {})}
@@ -48,11 +56,17 @@ class Evidence:
             advice="leave out environments whose optimum is unknown",
         )
         hidden = [panel for panel in panels if panel.memory == "hidden"]
-        kept, self.remarks = _one_estimator(hidden)
-        kept = _one_run_a_seed(_one_particle_count(kept, self.remarks), self.remarks)
+        kept, self._remarks = _one_estimator(hidden)
+        kept = _one_run_a_seed(_one_particle_count(kept, self._remarks), self._remarks)
         self._panels = {(panel.environment, panel.part, _rounded(panel.epsilon)): panel for panel in kept}
         self._counts_failed_fits = True
-        self.remarks += _about_checkpoints(kept)
+        self._asked: dict[tuple[str, str, float], None] = {}  # keys of panels, in the order of the questions
+
+    def afresh(self) -> "Evidence":
+        """The same for another claim: nothing was asked for yet."""
+        other = copy(self)
+        other._asked = {}
+        return other
 
     def without_failed_fits(self) -> "Evidence":
         """The same runs, less the checkpoints whose fit failed."""
@@ -62,10 +76,17 @@ class Evidence:
 
     def series(self, environment: str, cell: str, part: str = "belief", epsilon: float = 0.0) -> Series:
         """The stored curves; empty if there are none."""
-        panel = self._panels.get((environment, part, _rounded(epsilon)))
+        key = environment, part, _rounded(epsilon)
+        panel = self._panels.get(key)
+        self._asked |= {key: None} if panel is not None else {}
         curves, enough = counted(panel, cell) if panel is not None else ((), False)
         known = [(curve if self._counts_failed_fits else without_failed_fits(curve)).known() for curve in curves]
         return Series(tuple(curve for curve in known if len(curve.episode)), enough)
+
+    @property
+    def remarks(self) -> list[str]:
+        """On the estimator, and on the checkpoints of what was asked for."""
+        return self._remarks + _about_checkpoints([self._panels[key] for key in self._asked])
 
     def of_cells(self, environment: str, part: str = "belief") -> dict[str, Series]:
         """The paper's five."""
@@ -102,20 +123,18 @@ def _one_estimator(panels: list[Panel]) -> tuple[list[Panel], list[str]]:
     return [panel for panel in panels if panel.instrument[:3] == best], remarks
 
 
-def _about_checkpoints(panels: list[Panel]) -> list[str]:
-    """Which curves were left out, and which have checkpoints every 500 episodes."""
-    remarks, left_out, coarse = [], 0, []
+def _about_checkpoints(panels: Iterable[Panel]) -> list[str]:
+    """Which curves were left out, and which environments have fewer checkpoints than the full scale."""
+    left_out, fewer = 0, {}
     for panel in panels:
-        for cell, curves in panel.curves.items():
-            used, enough = counted(panel, cell)
-            left_out += len(curves) - len(used)
-            if enough and used[0].has(COARSE_EPISODES):
-                coarse.append(panel.environment)
-    if left_out:
-        remarks.append(f"{left_out} curves lack checkpoints and were left out.")
-    if coarse:
-        remarks.append(f"{', '.join(dict.fromkeys(coarse))}: a checkpoint every {COARSE_EPISODES[1]} episodes.")
-    return remarks
+        used = [counted(panel, cell) for cell in panel.curves]
+        left_out += sum(map(len, panel.curves.values())) - sum(len(curves) for curves, _ in used)
+        episodes = counted_episodes(panel)
+        if 0 < len(episodes) < len(FULL_EPISODES):
+            fewer[panel.environment] = len(episodes)
+    remarks = [f"{left_out} curves lack checkpoints and were left out."] if left_out else []
+    counts = [f"{environment}: {number} of {len(FULL_EPISODES)} checkpoints." for environment, number in fewer.items()]
+    return remarks + counts
 
 
 def _epochs(epochs: int | None) -> str:

@@ -218,6 +218,7 @@ def judge(claim: Claim, evidence: Evidence) -> Verdict:
 
 def _judged(claim: Claim, evidence: Evidence) -> tuple[Verdict, dict[str, Outcome | None]]:
     """From all parts of the claim, and what was found of each."""
+    evidence = evidence.afresh()
     parts, remark = claim.parts(evidence), " ".join(filter(None, [claim.remark, *evidence.remarks]))
     with_test = [part for part in parts if part.enough and part.p is not None]
     adjusted = dict(zip([part.name for part in with_test], holm([part.p or 0.0 for part in with_test]), strict=True))

@@ -6,13 +6,13 @@ instrument (estimator, epochs, N and M). The rules, for charts, figures, correla
 - I(h; b | t), a difference of two estimates, is known only where it exceeds two of its standard errors.
 - A checkpoint that was measured twice, with controls and without, is one point: what the first row lacks is taken from
   the next.
-- Charts and figures show every curve. Correlations and claims count the curves that `counted` gives: where at least
-  four seeds of a cell have all 51 checkpoints of the full scale, or else every fifth of them and no others, only these;
-  otherwise all.
+- Charts and figures show every curve. Correlations and claims count the curves that `counted` gives. A study at full
+  scale suffices with all 51 checkpoints, or with some that are at most 500 episodes apart, the same for all cells.
 """
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ _NAMES = {"mine": "MINE", "mine-authors": "MINE (authors' code)", "atoms": "atom
 _ABOUT = ("environment", "cell", "seed", "run", "episode", "part", "memory", "estimator", "measurement", "warnings")
 SHARES = "sufficiency"  # the estimator whose rows have shares in place of bits
 FULL_EPISODES = tuple(range(0, 5001, 100))  # the checkpoints of the full scale
-COARSE_EPISODES = FULL_EPISODES[::5]  # those that suffice for a verdict
+WIDEST_STEP = 500  # episodes from one checkpoint to the next, where fewer than all suffice for a verdict
 FULL_PAIRS = 20_000  # its pairs: N = 10,000 to train on, and as many fresh ones
 MIN_SEEDS = 4
 
@@ -62,9 +62,12 @@ class Curve(NamedTuple):
     def known(self) -> "Curve":
         """The checkpoints at which both return and information are finite."""
         kept = np.isfinite(self.values["return"]) & np.isfinite(self.values["bits"])
-        return self._replace(
-            episode=self.episode[kept], values={name: values[kept] for name, values in self.values.items()}
-        )
+        return self.where(kept)
+
+    def where(self, kept: Bool[np.ndarray, " checkpoints"]) -> "Curve":
+        """Some of its checkpoints."""
+        values = {name: values[kept] for name, values in self.values.items()}
+        return self._replace(episode=self.episode[kept], values=values)
 
     def start(self, what: Quantity) -> float:
         """At checkpoint 0; NaN if it is missing."""
@@ -83,10 +86,6 @@ class Curve(NamedTuple):
         """The mean of the kept checkpoints; NaN if there are none."""
         values = self.values[what][kept]
         return float(values.mean()) if len(values) else math.nan
-
-    def has(self, episodes: tuple[int, ...]) -> bool:
-        """Are these its checkpoints, and no others?"""
-        return tuple(self.known().episode.tolist()) == episodes
 
 
 class Panel(NamedTuple):
@@ -184,14 +183,40 @@ def _proven(curve: Curve) -> Curve:
 
 
 def counted(panel: Panel, cell: str) -> tuple[tuple[Curve, ...], bool]:
-    """The curves of a cell that correlations and claims count, and whether they suffice for a verdict: they are the
-    full scale's, of at least four seeds."""
-    curves = panel.curves.get(cell, ())
-    for episodes in (FULL_EPISODES, COARSE_EPISODES):
-        there = tuple(curve for curve in curves if curve.has(episodes))
-        if panel.instrument.N == FULL_PAIRS and len(there) >= MIN_SEEDS:
-            return there, True
-    return curves, False
+    """The curves of a cell that correlations and claims count, and whether they suffice for a verdict.
+
+    They suffice if they are the full scale's, of at least four seeds: then these are counted, at the checkpoints of
+    `counted_episodes`. Otherwise all curves are counted as they are.
+    """
+    curves, episodes = panel.curves.get(cell, ()), counted_episodes(panel)
+    having = [curve for curve in curves if episodes and set(episodes) <= _full_scale(panel, curve)]
+    there = tuple(curve.where(np.isin(curve.episode, episodes)) for curve in having)
+    return (there, True) if len(there) >= MIN_SEEDS else (curves, False)
+
+
+def counted_episodes(panel: Panel) -> tuple[int, ...]:
+    """The checkpoints at which the cells of a panel are counted: the same for each cell, as many as possible, so that
+    no cell loses its four seeds. Only where something was measured matters, not what."""
+    having = [[_full_scale(panel, curve) for curve in curves] for curves in panel.curves.values()]
+    cells = [each for each in (list(filter(_suffice, each)) for each in having) if len(each) >= MIN_SEEDS]
+    if not cells:
+        return ()
+    every = [each for cell in cells for each in cell]
+    choices = sorted({tuple(sorted(each)) for each in (*every, set.intersection(*every)) if _suffice(each)})
+    kept = [one for one in choices if all(sum(each.issuperset(one) for each in cell) >= MIN_SEEDS for cell in cells)]
+    return max(kept, key=len, default=())
+
+
+def _full_scale(panel: Panel, curve: Curve) -> set[int]:
+    """The checkpoints of the full scale that a curve has."""
+    return set(curve.known().episode.tolist()).intersection(FULL_EPISODES if panel.instrument.N == FULL_PAIRS else ())
+
+
+def _suffice(episodes: set[int]) -> bool:
+    """From the first episode to the last in no step that is too wide?"""
+    there = sorted(episodes)
+    has_ends = there[:1] + there[-1:] == [FULL_EPISODES[0], FULL_EPISODES[-1]]
+    return has_ends and max(later - one for one, later in pairwise(there)) <= WIDEST_STEP
 
 
 def are_pair(one: Panel, other: Panel) -> bool:
