@@ -17,7 +17,7 @@ from beliefscope.report.figures import STYLE, rendered
 from beliefscope.report.style import ReturnScale, colour
 from beliefscope.results import read_table
 from beliefscope.results.correlations import Correlated, Correlation, correlated, correlations_csv, points
-from beliefscope.results.curves import Panel, band, panels
+from beliefscope.results.curves import Panel, band, counted, panels
 
 HERE = Path(__file__).parent
 OUT = HERE / "paper"
@@ -51,7 +51,7 @@ def greedy(found: tuple[Panel, ...]) -> list[Panel]:
 
 
 def figure(found: list[Panel], optimum: Mapping[str, float]):
-    """Return against information, an environment a column, returns on the paper's exponential axis."""
+    """Return against information where the coefficients count it, an environment a column, on the paper's axis."""
     from matplotlib.figure import Figure
 
     shown = {panel.environment: panel for panel in found}
@@ -73,10 +73,11 @@ def figure(found: list[Panel], optimum: Mapping[str, float]):
 
 
 def scatter(ax, panel: Panel, optimum: float | None) -> None:
-    means = [band(curves, "return").mean for curves in panel.curves.values()]
+    shown = {cell: counted(panel, cell)[0] for cell in panel.curves}
+    means = [band(curves, "return").mean for curves in shown.values()]
     reference = max(each.max() for each in means) if optimum is None else optimum
     scale = ReturnScale(reference, float(np.mean([each[0] for each in means])))
-    dots = {cell: points(curves)[0] for cell, curves in panel.curves.items()}
+    dots = {cell: points(curves)[0] for cell, curves in shown.items()}
     for cell, each in dots.items():
         place = scale.place(each.returns)
         ax.scatter(each.bits, place, s=5, alpha=0.5, lw=0, color=colour(cell, []), rasterized=True)

@@ -278,6 +278,20 @@ def test_numbers_of_pairs_and_of_particles_are_not_mixed():
     assert "number of particles M" in found.remark
 
 
+def test_seeds_that_were_measured_under_every_epsilon_are_counted_at_their_checkpoints():
+    alone = without(generalising(), environment=MAZE)
+    few = [
+        {**row, "seed": row["seed"] + 4, "run": f"{row['run']} later"}
+        for row in generalising(episodes=FULL[::5])
+        if row["environment"] == MAZE
+    ]
+    whole = rows_of(MAZE, "GRU", rise(0, 1), rise(3.0, 1.0))  # under ε = 0 alone
+    found = verdict(11, [*alone, *few, *whole])
+    assert (found.verdict, found.numbers) == ("holds", verdict(11, [*alone, *few]).numbers)
+    assert f"{MAZE}: 11 of 51 checkpoints." in found.remark
+    assert "does not hold" in str(verdict(11, [*alone, *whole]).numbers[f"{MAZE}, ε = 0: ΔI"])
+
+
 def test_other_epsilons_enter_only_the_last_claim_and_the_extras_of_the_first():
     rows = curves([MAZE], entropy=5.0)
     more = [{**row, "epsilon": 1.0, "bits": row["bits"] / 2} for row in rows]

@@ -16,6 +16,7 @@ from beliefscope.paper import CELLS, LONG, MAZE, MINE_EPOCHS, STOCHASTIC
 from beliefscope.results.correlations import Points, points
 from beliefscope.results.curves import (
     FULL_EPISODES,
+    MIN_SEEDS,
     Curve,
     Panel,
     Quantity,
@@ -60,7 +61,7 @@ class Evidence:
         kept = _one_run_a_seed(_one_particle_count(kept, self._remarks), self._remarks)
         self._panels = {(panel.environment, panel.part, _rounded(panel.epsilon)): panel for panel in kept}
         self._counts_failed_fits = True
-        self._asked: dict[tuple[str, str, float], None] = {}  # keys of panels, in the order of the questions
+        self._asked: dict[tuple, Panel] = {}  # in the order of the questions
 
     def afresh(self) -> "Evidence":
         """The same for another claim: nothing was asked for yet."""
@@ -77,20 +78,43 @@ class Evidence:
     def series(self, environment: str, cell: str, part: str = "belief", epsilon: float = 0.0) -> Series:
         """The stored curves; empty if there are none."""
         key = environment, part, _rounded(epsilon)
-        panel = self._panels.get(key)
-        self._asked |= {key: None} if panel is not None else {}
-        curves, enough = counted(panel, cell) if panel is not None else ((), False)
-        known = [(curve if self._counts_failed_fits else without_failed_fits(curve)).known() for curve in curves]
-        return Series(tuple(curve for curve in known if len(curve.episode)), enough)
+        if key not in self._panels:
+            return Series((), enough=False)
+        self._asked[key] = self._panels[key]
+        return self._series(self._panels[key], cell)
+
+    def by_epsilon(self, environment: str, cell: str, epsilons: Iterable[float]) -> dict[float, Series]:
+        """The series of several ε, at the same checkpoints and of the seeds that were measured under all of them.
+
+        Where these are fewer than four, all seeds are there.
+        """
+        panels = {epsilon: self._panels.get((environment, "belief", _rounded(epsilon))) for epsilon in epsilons}
+        curves = {epsilon: panel.curves.get(cell, ()) for epsilon, panel in panels.items() if panel is not None}
+        if not curves:
+            return dict.fromkeys(panels, Series((), enough=False))
+        seeds = set.intersection(*({curve.seed for curve in each} for each in curves.values()))
+        some = len(seeds) >= MIN_SEEDS
+        kept = {
+            str(epsilon): tuple(curve for curve in each if not some or curve.seed in seeds)
+            for epsilon, each in curves.items()
+        }
+        joined = next(panel for panel in panels.values() if panel is not None)._replace(curves=kept)
+        self._asked[environment, cell] = joined
+        return {epsilon: self._series(joined, str(epsilon)) for epsilon in panels}
 
     @property
     def remarks(self) -> list[str]:
         """On the estimator, and on the checkpoints of what was asked for."""
-        return self._remarks + _about_checkpoints([self._panels[key] for key in self._asked])
+        return self._remarks + _about_checkpoints(self._asked.values())
 
     def of_cells(self, environment: str, part: str = "belief") -> dict[str, Series]:
         """The paper's five."""
         return {cell: self.series(environment, cell, part) for cell in CELLS}
+
+    def _series(self, panel: Panel, cell: str) -> Series:
+        curves, enough = counted(panel, cell)
+        known = [(curve if self._counts_failed_fits else without_failed_fits(curve)).known() for curve in curves]
+        return Series(tuple(curve for curve in known if len(curve.episode)), enough)
 
 
 def all_points(series: Iterable[Series]) -> Points:

@@ -94,13 +94,14 @@ def both_correlate(evidence: Evidence) -> list[Part]:
     where="appendix F, figure 12",
     rule=(
         f"GRU, ε = 0, 0.2, 0.4, 0.6, 0.8, 1, five environments: final − start of I > 0 ({OVER_SEEDS}); Kendall's τ "
-        "of ε and final I, one for each seed over the six ε, is below 0 in each environment."
+        "of ε and final I, one for each seed over the six ε, is below 0 in each environment. The same seeds and "
+        "checkpoints under every ε."
     ),
 )
 def information_under_every_epsilon(evidence: Evidence) -> list[Part]:
     parts = []
     for environment in ENVIRONMENTS:
-        series = {epsilon: evidence.series(environment, "GRU", epsilon=epsilon) for epsilon in EPSILONS}
+        series = evidence.by_epsilon(environment, "GRU", EPSILONS)
         for epsilon, each in series.items():
             found = mean_interval(each.changes("bits"))
             parts.append(tested(f"{environment}, ε = {epsilon:g}: ΔI", found, sign=1, enough=each.enough))
