@@ -288,7 +288,7 @@ def test_seeds_that_were_measured_under_every_epsilon_are_counted_at_their_check
     whole = rows_of(MAZE, "GRU", rise(0, 1), rise(3.0, 1.0))  # under ε = 0 alone
     found = verdict(11, [*alone, *few, *whole])
     assert (found.verdict, found.numbers) == ("holds", verdict(11, [*alone, *few]).numbers)
-    assert f"{MAZE}: 11 of 51 checkpoints." in found.remark
+    assert f"{MAZE}, every ε: 11 of 51 checkpoints." in found.remark
     assert "does not hold" in str(verdict(11, [*alone, *whole]).numbers[f"{MAZE}, ε = 0: ΔI"])
 
 

@@ -18,6 +18,7 @@ from beliefscope.study.definition_tables import KINDS, MEASUREMENT, TRAINING, Sc
 from beliefscope.study.spec import Measurement, RunSpec, Study, merge
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies.md"
+RESULTS = Path(__file__).parents[2] / "results" / "paper-generalisation"
 SCALES: tuple[ScaleName, ...] = ("quick", "small", "full")
 MEMORIES = ("hidden", "whole")
 OF_FIVE_CELLS = {
@@ -160,6 +161,18 @@ def test_generalisation_measures_at_zero_what_the_five_studies_measure():
     for run in alone:
         assert run.measurements[0] == general[run.id].measurements[0]
         assert [each.spec.epsilon for each in general[run.id].measurements] == 2 * [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+@pytest.mark.parametrize("environment", ["tmaze-50", "mountain-hike", "varying-mountain-hike"])
+def test_the_single_environments_of_generalisation_are_measured_as_all_of_it(environment):
+    alone = read_study(str(RESULTS / f"{environment}.toml"), scale="full")
+    whole = read_study("paper/generalisation", scale="full")
+    label = alone.runs[0].environment
+    by_paper = {measured.spec for run in whole.runs for measured in run.measurements if run.environment == label}
+    assert {measured.spec for run in alone.runs for measured in run.measurements} <= by_paper
+    episodes = {measured.episodes for run in alone.runs for measured in run.measurements}
+    assert all(np.diff((0, *each, 5000)).max() <= 500 for each in episodes)  # enough for a verdict
+    assert {run.training.learner for run in alone.runs} <= {run.training.learner for run in whole.runs}
 
 
 def test_names_of_runs_depend_neither_on_the_order_of_keys_nor_on_the_name_of_the_scale(tmp_path):

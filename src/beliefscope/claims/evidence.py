@@ -61,7 +61,7 @@ class Evidence:
         kept = _one_run_a_seed(_one_particle_count(kept, self._remarks), self._remarks)
         self._panels = {(panel.environment, panel.part, _rounded(panel.epsilon)): panel for panel in kept}
         self._counts_failed_fits = True
-        self._asked: dict[tuple, Panel] = {}  # in the order of the questions
+        self._asked: dict[tuple[str, str], Panel] = {}  # by name and part, in the order of the questions
 
     def afresh(self) -> "Evidence":
         """The same for another claim: nothing was asked for yet."""
@@ -80,7 +80,8 @@ class Evidence:
         key = environment, part, _rounded(epsilon)
         if key not in self._panels:
             return Series((), enough=False)
-        self._asked[key] = self._panels[key]
+        name = f"{environment}, ε = {epsilon:g}" if epsilon else environment
+        self._asked[name, part] = self._panels[key]
         return self._series(self._panels[key], cell)
 
     def by_epsilon(self, environment: str, cell: str, epsilons: Iterable[float]) -> dict[float, Series]:
@@ -99,13 +100,13 @@ class Evidence:
             for epsilon, each in curves.items()
         }
         joined = next(panel for panel in panels.values() if panel is not None)._replace(curves=kept)
-        self._asked[environment, cell] = joined
+        self._asked[f"{environment}, every ε", "belief"] = joined
         return {epsilon: self._series(joined, str(epsilon)) for epsilon in panels}
 
     @property
     def remarks(self) -> list[str]:
         """On the estimator, and on the checkpoints of what was asked for."""
-        return self._remarks + _about_checkpoints(self._asked.values())
+        return self._remarks + _about_checkpoints(self._asked)
 
     def of_cells(self, environment: str, part: str = "belief") -> dict[str, Series]:
         """The paper's five."""
@@ -147,17 +148,17 @@ def _one_estimator(panels: list[Panel]) -> tuple[list[Panel], list[str]]:
     return [panel for panel in panels if panel.instrument[:3] == best], remarks
 
 
-def _about_checkpoints(panels: Iterable[Panel]) -> list[str]:
-    """Which curves were left out, and which environments have fewer checkpoints than the full scale."""
+def _about_checkpoints(panels: Mapping[tuple[str, str], Panel]) -> list[str]:
+    """How many curves were left out, and by name which panels have fewer checkpoints than the full scale."""
     left_out, fewer = 0, {}
-    for panel in panels:
+    for (name, _), panel in panels.items():
         used = [counted(panel, cell) for cell in panel.curves]
         left_out += sum(map(len, panel.curves.values())) - sum(len(curves) for curves, _ in used)
         episodes = counted_episodes(panel)
         if 0 < len(episodes) < len(FULL_EPISODES):
-            fewer[panel.environment] = len(episodes)
+            fewer[name] = len(episodes)
     remarks = [f"{left_out} curves lack checkpoints and were left out."] if left_out else []
-    counts = [f"{environment}: {number} of {len(FULL_EPISODES)} checkpoints." for environment, number in fewer.items()]
+    counts = [f"{name}: {number} of {len(FULL_EPISODES)} checkpoints." for name, number in fewer.items()]
     return remarks + counts
 
 
