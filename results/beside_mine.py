@@ -84,6 +84,8 @@ def print_correlations(rows: list[Row], mine: dict[tuple[str, str, str], float])
 
 def rank_correlations(returns: np.ndarray, *bits: np.ndarray) -> list[str]:
     """Of the returns with each, and the interval of the difference; intervals by a bootstrap over networks."""
+    if np.ptp(returns) == 0:
+        return ["equal returns"]
     draws = np.random.default_rng(0).integers(0, len(returns), (RESAMPLES, len(returns)))
     draws = [draw for draw in draws if np.ptp(returns[draw]) > 0]  # equal returns have no correlation
     found = np.array([[spearmanr(returns[draw], each[draw])[0] for each in bits] for draw in draws])
@@ -100,12 +102,12 @@ def figure(rows: list[Row], mine: dict[tuple[str, str, str], float]):
     panels = in_groups(rows, lambda row: (row["environment"], row["part"]))
     lines = -(-len(panels) // COLUMNS)
     drawn = Figure((3.1 * COLUMNS, 2.1 * lines + 0.5), layout="constrained")
-    axes = drawn.subplots(lines, COLUMNS, squeeze=False).flat
+    axes = list(drawn.subplots(lines, COLUMNS, squeeze=False).flat)
     for ax, ((environment, part), group) in zip(axes, panels.items(), strict=False):
         name = environment.replace(", L = 50, λ", ", λ")
         ax.set_title(name if part == "belief" else f"{name}: {part}", size=8, loc="left")
         panel(ax, group, mine)
-    for ax in list(axes)[len(panels) :]:
+    for ax in axes[len(panels) :]:
         ax.set_axis_off()
     keys = [
         Line2D([], [], color="#444444", marker="o", ms=5, lw=1.5),
