@@ -1,9 +1,10 @@
 """The paper's studies as one: `python results/join.py` reads the tables beside it and writes `results/paper/`.
 
-claims.txt has the ledger of all claims, correlations.csv every coefficient beside the paper's, and environments.svg and
-.png show return against information in the five environments.
+claims.txt has the ledger of all claims, correlations.csv every coefficient beside the paper's, environments.svg and .png
+show return against information in the five environments, and t-maze.svg and .png the T-Maze.
 """
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import numpy as np
 from beliefscope.claims import as_text, ledger
 from beliefscope.claims.evidence import Evidence
 from beliefscope.paper import AGGREGATED, CELL_NAMES, ENVIRONMENTS
-from beliefscope.report.figures import STYLE, rendered
+from beliefscope.report.figures import STYLE, rendered, t_maze
 from beliefscope.report.style import ReturnScale, colour
 from beliefscope.results import read_table
 from beliefscope.results.correlations import Correlated, Correlation, correlated, correlations_csv, points
@@ -125,9 +126,9 @@ def main() -> None:
         for found, paper in ((row.pearson, row.pearson_printed), (row.spearman, row.spearman_printed))
     ]
     with matplotlib.rc_context(STYLE):
-        drawn = figure(greedy(found), Evidence(found).optimum)
-        for kind in ("svg", "png"):
-            (OUT / f"environments.{kind}").write_bytes(rendered(drawn, kind))
+        drawn = {"environments": figure(greedy(found), Evidence(found).optimum), "t-maze": t_maze()}
+        for name, kind in itertools.product(drawn, ("svg", "png")):
+            (OUT / f"{name}.{kind}").write_bytes(rendered(drawn[name], kind))
     print(f"{sum(inside)} of {len(inside)} coefficients of the paper are inside our intervals (60 in all)")
 
 
