@@ -1,7 +1,7 @@
 """The paper's studies as one: `python results/join.py` reads the tables beside it and writes `results/paper/`.
 
-claims.txt has the ledger of all claims, correlations.csv every coefficient beside the paper's, environments.svg and .png
-show return against information in the five environments, and t-maze.svg and .png the T-Maze.
+claims.txt has the ledger of all claims, and correlations.csv every coefficient beside the paper's. The pictures are of
+the five environments, return against information, and of the T-Maze.
 """
 
 import itertools
