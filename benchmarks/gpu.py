@@ -34,7 +34,7 @@ def bits_of_sets(*, fused: bool) -> list[float]:
     from beliefscope.information.neural import FitSettings, NeuralEstimator
 
     if not fused:
-        set_kernel.fits = lambda wide, wider: False
+        set_kernel.fits = lambda *sizes: False
     estimator = NeuralEstimator(DonskerVaradhan(), FitSettings(epochs=EPOCHS))
     keys = [jax.random.split(jax.random.key(seed)) for seed in range(SEEDS)]
     xs, ys = zip(*(known_cases()[CASE].sample(data, ROWS) for data, _ in keys), strict=True)
@@ -174,6 +174,8 @@ def study(name: str, folder: Path, only: list[str], seconds: float) -> None:
     if doing.poll() is None:
         os.kill(doing.pid, signal.SIGINT)
         doing.wait(timeout=30)
+    elif doing.returncode:
+        sys.exit(doing.returncode)
     measured = sorted(file.stat().st_mtime for file in folder.glob("runs/*/measure/*.json"))
     measured = [when - start for when in measured if when > start]
     trained = sorted(file.stat().st_mtime - start for file in folder.glob("runs/*/trained.json"))
