@@ -11,6 +11,7 @@ It needs nothing but what training needs, so that it runs on machines without th
 """
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -199,7 +200,8 @@ def run_study(name: str, folder: Path, only: list[str]) -> None:
     from beliefscope.study import read_study
     from beliefscope.study import run_study as run
 
-    run(read_study(name, scale="full"), folder, only=only)
+    with contextlib.suppress(KeyboardInterrupt):  # the time is up
+        run(read_study(name, scale="full"), folder, only=only)
 
 
 def main() -> None:
