@@ -11,7 +11,8 @@ import beliefscope as bs
 from beliefscope.auditing import EquinoxAgent, as_agent, settable
 from beliefscope.auditing.adapters import chosen_actions
 from beliefscope.auditing.audit import told_of_actions
-from beliefscope.auditing.histories import play_episodes, step_agent
+from beliefscope.auditing.histories import episodes_at_once, play_episodes, step_agent
+from beliefscope.auditing.settable import with_vector
 from beliefscope.auditing.torch_agents import CleanRLAgent, RecurrentPPOAgent, TorchAgent
 
 MAZE = bs.TMaze(3, horizon=12)
@@ -180,6 +181,36 @@ def test_what_an_agent_would_do_does_not_matter_where_it_only_reads():
     assert told_of_actions(Undecided(), MAZE) is False
     with pytest.raises(ValueError, match="the greatest of an agent's logits or values is finite"):
         play_episodes(jax.random.key(0), Undecided(), MAZE, num_episodes=2)
+
+
+class Normalising(Undecided):
+    """Its memory is the mean of what it has seen, as shares: what is no observation gives no numbers."""
+
+    def __init__(self, gap=np.nan):
+        self.memory, self.gap = None, gap
+
+    def start(self, num_episodes):
+        self.memory = np.zeros((num_episodes, 4), np.float32)
+
+    def step(self, previous_actions, observations):
+        with np.errstate(invalid="ignore"):
+            self.memory = (self.memory + observations / observations.sum(axis=1, keepdims=True)).astype(np.float32)
+        return np.where((previous_actions == 3)[:, None], self.gap, self.memory), self.memory
+
+    def get_memory(self):
+        return self.memory
+
+    def set_memory(self, memory):
+        self.memory = memory
+
+
+def test_what_an_agent_would_do_after_what_is_no_observation_does_not_matter():
+    assert episodes_at_once(Normalising(gap=0.0), MAZE, 100) == 100
+    assert with_vector(Normalising(gap=0.0), MAZE).parts() == {"memory": slice(0, 4)}
+
+
+def test_an_agent_without_values_on_some_histories_cannot_be_set_and_the_sentence_says_why():
+    assert "logits or values is finite, but got [nan" in with_vector(Normalising(), MAZE)
 
 
 def test_equinox_modules_are_called_episode_by_episode():

@@ -218,6 +218,31 @@ def test_a_fit_that_failed_at_the_start_leaves_the_episode_of_the_optimum_known(
     assert not any("optimum" in name for name in verdict(10, rows).without_failed_fits)
 
 
+def test_a_fit_that_failed_leaves_every_return_known():
+    failed = {"warnings": "failed fit: 5.00 bits on held-out pairs, -4.00 on fresh ones"}
+    rows = [{**row, **failed} if row["seed"] == 2 and row["episode"] > 1000 else row for row in HOLDING[10]()]
+    without = verdict(10, rows).without_failed_fits
+    assert without
+    assert not any(name.endswith("optimum") or "final J" in name for name in without if "slope" not in name), [*without]
+
+
+def test_the_optimum_is_not_later_because_it_was_looked_for_less_often():
+    fine, coarse = (irrelevant(episodes=episodes) for episodes in (FULL, FULL[::5]))
+    rows = [row for row in fine if "+ 1" in row["environment"]]
+    rows += [
+        {**row, "return": same["return"]}
+        for row, same in zip(
+            (row for row in coarse if "+ 4" in row["environment"]),
+            (row for row in coarse if "+ 1" in row["environment"]),
+            strict=True,
+        )
+    ]
+    found = verdict(10, rows)
+    later = {name: value for name, value in found.numbers.items() if "episode of the optimum" in name}
+    assert all(str(value).startswith("0 [0, 0]") or "[-" in str(value) for value in later.values()), later
+    assert f"{MAZE}, every d: 11 of 51 checkpoints." in found.remark
+
+
 def test_a_checkpoint_every_500_episodes_is_enough_and_is_said_of_the_claims_on_that_environment():
     found = verdict(3, [*HOLDING[3](episodes=FULL[::5]), *HOLDING[7]()])
     assert found.verdict == "holds"

@@ -145,7 +145,15 @@ EVERY, FIFTH = set(range(51)), set(range(0, 51, 5))
         ({"GRU": [*4 * [EVERY], FIFTH, EVERY - {7}]}, EVERY, {"GRU": 4}),  # those that have fewer are left out
         ({"GRU": 4 * [EVERY], "BRC": 4 * [EVERY - {7}]}, EVERY - {7}, {"GRU": 4, "BRC": 4}),
         ({"GRU": [EVERY - {n} for n in range(1, 5)]}, EVERY - {1, 2, 3, 4}, {"GRU": 4}),
-        ({"GRU": [EVERY - {n} for n in range(1, 6)]}, set(), {}),  # the first step would be too wide
+        ({"GRU": [EVERY - {1, 5}, *(EVERY - {n} for n in range(2, 5))]}, set(), {}),  # the first step would be too wide
+        ({"GRU": [EVERY - {n} for n in range(1, 6)]}, EVERY - {2, 3, 4, 5}, {"GRU": 4}),  # but not without one of five
+        ({"GRU": [*(EVERY - {n} for n in (3, 8, 13, 18)), FIFTH]}, EVERY - {3, 8, 13, 18}, {"GRU": 4}),
+        ({"GRU": [*(EVERY - {n} for n in (3, 8)), *4 * [FIFTH | {3}], *2 * [EVERY]]}, EVERY - {3, 8}, {"GRU": 4}),
+        (
+            {"GRU": [*4 * [EVERY - {7}], {0, 3, 8, 13, 18, *range(23, 51, 5), 50}], "BRC": 5 * [EVERY - {9}]},
+            EVERY - {7, 9},
+            {"GRU": 4, "BRC": 5},
+        ),
         ({"GRU": 4 * [EVERY], "BRC": 3 * [FIFTH]}, EVERY, {"GRU": 4}),  # what has no four seeds is not waited for
         ({"GRU": 3 * [EVERY]}, set(), {}),
         ({"GRU": 4 * [EVERY - {50}]}, set(), {}),

@@ -139,8 +139,10 @@ def episodes_at_once(agent: AuditedAgent, pomdp: POMDP, num_samples: int) -> int
     """So many that all their memories fit: equal parts of N."""
     agent.start(1)
     zeros = np.zeros((1, pomdp.observation_size), np.float32)
-    _, parts = step_agent(agent, np.full(1, NO_ACTION), zeros, pomdp.num_actions)
-    width = sum(part.shape[1] for part in parts.values())
+    _, memory = agent.step(
+        np.full(1, NO_ACTION), zeros
+    )  # what it would do after what is no observation does not matter
+    width = sum(part.shape[1] for part in memory_parts(memory, 1).values())
     most = max(1, min(_MOST_AT_ONCE, _BYTES // (4 * width * pomdp.horizon)))
     return -(-num_samples // -(-num_samples // most))
 

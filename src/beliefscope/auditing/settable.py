@@ -28,11 +28,11 @@ class VectorMemory:
 
     def __init__(self, agent: SettableAgent, pomdp: POMDP) -> None:
         self._agent, self._num_actions = agent, pomdp.num_actions
-        # One step shows what it carries.
+        # One step shows what it carries. What it would do after what is no observation does not matter.
         self._like: list[Any] = []
         self._parts: dict[str, slice] = {}
         agent.start(2)
-        scored(agent, np.full(2, NO_ACTION), np.zeros((2, pomdp.observation_size), np.float32), pomdp.num_actions)
+        _scores(agent, np.full(2, NO_ACTION), np.zeros((2, pomdp.observation_size), np.float32))
         paths, self._structure = jax.tree_util.tree_flatten_with_path(agent.get_memory())
         start = 0
         for path, leaf in paths:
@@ -87,9 +87,10 @@ def with_vector(agent: AuditedAgent, pomdp: POMDP) -> VectorMemory | str:
         )
     try:
         found = VectorMemory(agent, pomdp)
+        acts_the_same = _acts_the_same(agent, found, pomdp)
     except ValueError as error:
         return str(error).rstrip(".")
-    if not _acts_the_same(agent, found, pomdp):
+    if not acts_the_same:
         return (
             "an agent whose memory can be set acts the same when it is read and set again before each step, "
             f"but got a {type(agent).__name__} that does not; let get_memory return all that it carries, and step or "
@@ -112,11 +113,16 @@ def scored(
     agent: AuditedAgent, previous: Int[np.ndarray, " n"], observations: Float[np.ndarray, "n o"], num_actions: int
 ) -> tuple[Int[np.ndarray, " n"], Float[np.ndarray, "n actions"]]:
     """One step: the actions, and a number for each action, NaN where the agent returns actions alone."""
-    scores = getattr(agent, "scores", None)
-    given = to_numpy(agent.step(previous, observations)[0] if scores is None else scores(previous, observations))
+    given = to_numpy(_scores(agent, previous, observations))
     actions = chosen_actions(given, len(observations), num_actions)
     known = given.dtype.kind == "f" and given.ndim == 2
     return actions, given.astype(np.float32) if known else np.full((len(actions), num_actions), np.nan, np.float32)
+
+
+def _scores(agent: AuditedAgent, previous: Int[np.ndarray, " n"], observations: Float[np.ndarray, "n o"]) -> Any:
+    """One step: the numbers for each action that the agent gives, or its actions."""
+    scores = getattr(agent, "scores", None)
+    return agent.step(previous, observations)[0] if scores is None else scores(previous, observations)
 
 
 def _acts_the_same(agent: AuditedAgent, vector: VectorMemory, pomdp: POMDP) -> bool:

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from beliefscope.errors import is_real, require
 from beliefscope.paper import CELLS, LONG, MAZE, MINE_EPOCHS, STOCHASTIC
 from beliefscope.results.correlations import Points, points
 from beliefscope.results.curves import (
     FULL_EPISODES,
-    MIN_SEEDS,
     Curve,
     Panel,
     Quantity,
@@ -32,7 +33,7 @@ _OPTIMUM = {MAZE: 4 * 0.98**50, LONG: 4 * 0.98**100, STOCHASTIC: 0.28218231696}
 class Series(NamedTuple):
     """The curves of one environment, cell, part of the belief and ε, in the order of their seeds."""
 
-    curves: tuple[Curve, ...]
+    curves: tuple[Curve, ...]  # bits are NaN where a fit has failed that is not to count; its return counts
     enough: bool  # full scale and at least four seeds
 
     def starts(self, what: Quantity) -> list[float]:
@@ -43,6 +44,20 @@ class Series(NamedTuple):
 
     def changes(self, what: Quantity) -> list[float]:
         return [curve.change(what) for curve in self.curves]
+
+    def means(self, what: Quantity, *, since: int) -> list[float]:
+        """From this episode on."""
+        return [curve.mean(what, curve.episode >= since) for curve in self.curves]
+
+
+_NOTHING = Series((), enough=False)
+
+
+class _Asked(NamedTuple):
+    """Curves that a claim has asked for."""
+
+    panel: Panel
+    alone: int = 0  # how many more there are, of seeds that lack some of what is compared
 
 
 class Evidence:
@@ -61,7 +76,7 @@ class Evidence:
         kept = _one_run_a_seed(_one_particle_count(kept, self._remarks), self._remarks)
         self._panels = {(panel.environment, panel.part, _rounded(panel.epsilon)): panel for panel in kept}
         self._counts_failed_fits = True
-        self._asked: dict[tuple[str, str], Panel] = {}  # by name and part, in the order of the questions
+        self._asked: dict[tuple[str, str], _Asked] = {}  # by name and part, in the order of the questions
 
     def afresh(self) -> "Evidence":
         """The same for another claim: nothing was asked for yet."""
@@ -70,7 +85,7 @@ class Evidence:
         return other
 
     def without_failed_fits(self) -> "Evidence":
-        """The same runs, less the checkpoints whose fit failed."""
+        """The same runs, without the bits of checkpoints whose fit failed."""
         other = copy(self)
         other._counts_failed_fits = False
         return other
@@ -79,29 +94,44 @@ class Evidence:
         """The stored curves; empty if there are none."""
         key = environment, part, _rounded(epsilon)
         if key not in self._panels:
-            return Series((), enough=False)
+            return _NOTHING
         name = f"{environment}, ε = {epsilon:g}" if epsilon else environment
-        self._asked[name, part] = self._panels[key]
-        return self._series(self._panels[key], cell)
+        self._asked[name, part] = _Asked(self._panels[key])
+        return self._series(*counted(self._panels[key], cell))
+
+    def by_size(self, base: str, part: str, sizes: Iterable[int]) -> dict[tuple[int, str], Series]:
+        """The series of several numbers of irrelevant variables, by number and cell, at the same checkpoints."""
+        panels = {size: self._panels.get((f"{base} + {size} irrelevant", part, 0.0)) for size in sizes}
+        found = {(size, cell): _NOTHING for size in panels for cell in CELLS}
+        there = {size: panel for size, panel in panels.items() if panel is not None}
+        if there:
+            curves = {f"{cell}, {size}": each for size, panel in there.items() for cell, each in panel.curves.items()}
+            joined = next(iter(there.values()))._replace(curves=curves)
+            self._asked[f"{base}, every d", part] = _Asked(joined)
+            found |= {(size, cell): self._series(*counted(joined, f"{cell}, {size}")) for size, cell in found}
+        return found
 
     def by_epsilon(self, environment: str, cell: str, epsilons: Iterable[float]) -> dict[float, Series]:
-        """The series of several ε, at the same checkpoints and of the seeds that were measured under all of them.
+        """The series of several ε, of the same seeds at the same checkpoints: those measured under all of them.
 
-        Where these are fewer than four, all seeds are there.
+        Where these are fewer than four, all seeds are there, and they are not enough.
         """
         panels = {epsilon: self._panels.get((environment, "belief", _rounded(epsilon))) for epsilon in epsilons}
-        curves = {epsilon: panel.curves.get(cell, ()) for epsilon, panel in panels.items() if panel is not None}
-        if not curves:
-            return dict.fromkeys(panels, Series((), enough=False))
-        seeds = set.intersection(*({curve.seed for curve in each} for each in curves.values()))
-        some = len(seeds) >= MIN_SEEDS
-        kept = {
-            str(epsilon): tuple(curve for curve in each if not some or curve.seed in seeds)
-            for epsilon, each in curves.items()
-        }
-        joined = next(panel for panel in panels.values() if panel is not None)._replace(curves=kept)
-        self._asked[f"{environment}, every ε", "belief"] = joined
-        return {epsilon: self._series(joined, str(epsilon)) for epsilon in panels}
+        there = {epsilon: panel for epsilon, panel in panels.items() if panel is not None and panel.curves.get(cell)}
+        if not there:
+            return dict.fromkeys(panels, _NOTHING)
+        curves = {epsilon: {curve.seed: curve for curve in panel.curves[cell]} for epsilon, panel in there.items()}
+        seeds = sorted(set.intersection(*map(set, curves.values())))
+        together = tuple(_together([by_seed[seed] for by_seed in curves.values()]) for seed in seeds)
+        joined = next(iter(there.values()))._replace(curves={cell: together})
+        alone = sum(map(len, curves.values())) - len(seeds) * len(curves)
+        kept, enough = counted(joined, cell)
+        self._asked[f"{environment}, every ε", "belief"] = _Asked(joined, alone if enough else 0)
+        found = dict.fromkeys(panels, _NOTHING)
+        for epsilon, by_seed in curves.items():
+            some = [by_seed[one.seed].where(np.isin(by_seed[one.seed].episode, one.episode)) for one in kept]
+            found[epsilon] = self._series(tuple(some) if enough else there[epsilon].curves[cell], enough)
+        return found
 
     @property
     def remarks(self) -> list[str]:
@@ -112,10 +142,15 @@ class Evidence:
         """The paper's five."""
         return {cell: self.series(environment, cell, part) for cell in CELLS}
 
-    def _series(self, panel: Panel, cell: str) -> Series:
-        curves, enough = counted(panel, cell)
-        known = [(curve if self._counts_failed_fits else without_failed_fits(curve)).known() for curve in curves]
-        return Series(tuple(curve for curve in known if len(curve.episode)), enough)
+    def _series(self, curves: tuple[Curve, ...], enough: bool) -> Series:
+        known = [curve for curve in (each.known() for each in curves) if len(curve.episode)]
+        return Series(tuple(known if self._counts_failed_fits else map(without_failed_fits, known)), enough)
+
+
+def _together(curves: list[Curve]) -> Curve:
+    """The first of these, at the checkpoints that all of them have."""
+    shared = set.intersection(*(set(curve.known().episode.tolist()) for curve in curves))
+    return curves[0].where(np.isin(curves[0].episode, sorted(shared)))
 
 
 def all_points(series: Iterable[Series]) -> Points:
@@ -148,18 +183,25 @@ def _one_estimator(panels: list[Panel]) -> tuple[list[Panel], list[str]]:
     return [panel for panel in panels if panel.instrument[:3] == best], remarks
 
 
-def _about_checkpoints(panels: Mapping[tuple[str, str], Panel]) -> list[str]:
-    """How many curves were left out, and by name which panels have fewer checkpoints than the full scale."""
-    left_out, fewer = 0, {}
-    for (name, _), panel in panels.items():
+def _about_checkpoints(asked: Mapping[tuple[str, str], _Asked]) -> list[str]:
+    """How many curves were left out, and which panels have fewer checkpoints than the full scale."""
+    left_out, numbers = 0, {}
+    for (name, part), (panel, _) in asked.items():
         used = [counted(panel, cell) for cell in panel.curves]
         left_out += sum(map(len, panel.curves.values())) - sum(len(curves) for curves, _ in used)
-        episodes = counted_episodes(panel)
-        if 0 < len(episodes) < len(FULL_EPISODES):
-            fewer[name] = len(episodes)
+        numbers.setdefault(name, {})[part] = len(counted_episodes(panel))
+    alone = sum(each.alone for each in asked.values())
     remarks = [f"{left_out} curves lack checkpoints and were left out."] if left_out else []
-    counts = [f"{name}: {number} of {len(FULL_EPISODES)} checkpoints." for name, number in fewer.items()]
-    return remarks + counts
+    remarks += [f"{alone} curves of seeds that were not measured under every ε were left out."] if alone else []
+    for name, by_part in numbers.items():
+        alike = len(set(by_part.values())) == 1
+        called = {name: next(iter(by_part.values()))} if alike else {f"{name}, {p}": n for p, n in by_part.items()}
+        remarks += [
+            f"{each}: {number} of {len(FULL_EPISODES)} checkpoints."
+            for each, number in called.items()
+            if 0 < number < len(FULL_EPISODES)
+        ]
+    return remarks
 
 
 def _epochs(epochs: int | None) -> str:

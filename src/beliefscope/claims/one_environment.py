@@ -122,11 +122,11 @@ def cells_in_maze_100(evidence: Evidence) -> list[Part]:
     series = evidence.of_cells(LONG)
     parts = [compared(series, "NBRC", "GRU", ("J", "return"), environment=LONG)]
     for symbol, what in BOTH:
-        late = {cell: [c.mean(what, c.episode >= 2000) for c in series[cell].curves] for cell in ("MGU", "BRC")}
+        late = {cell: series[cell].means(what, since=2000) for cell in ("MGU", "BRC")}
         found, enough = difference_interval(late["MGU"], late["BRC"]), series["MGU"].enough and series["BRC"].enough
         name = f"{LONG}: {symbol} from episode 2000 on, MGU − BRC"
         parts.append(tested(name, found, sign=1, enough=enough))
-    whole = {cell: [c.mean("bits", c.episode >= 0) for c in series[cell].curves] for cell in ("GRU", "NBRC")}
+    whole = {cell: series[cell].means("bits", since=0) for cell in ("GRU", "NBRC")}
     slower = {f"{LONG}: mean I over training, GRU − NBRC": difference_interval(whole["GRU"], whole["NBRC"])}
     return [*parts, *_agreement(series, LONG), *without_verdict(slower)]
 
@@ -160,7 +160,7 @@ def _agreement(series: Mapping[str, Series], environment: str) -> list[Part]:
 
 
 def _mean_rank_correlation(curves: tuple[Curve, ...]) -> float:
-    episodes = set.intersection(*(set(curve.episode.tolist()) for curve in curves))
+    episodes = set.intersection(*(set(curve.known().episode.tolist()) for curve in curves))
     found = []
     for episode in sorted(episodes):
         at = [int(np.searchsorted(curve.episode, episode)) for curve in curves]

@@ -28,7 +28,7 @@ from beliefscope.claims.verdict import (
 )
 from beliefscope.paper import AGGREGATED, CELLS, ENVIRONMENTS, HIKE, MAZE, PEARSON, SPEARMAN
 from beliefscope.results.correlations import pearson, spearman, trend_free
-from beliefscope.results.curves import MIN_SEEDS, Curve
+from beliefscope.results.curves import MIN_SEEDS, Curve, band
 
 EPSILONS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
@@ -131,7 +131,8 @@ def information_under_every_epsilon(evidence: Evidence) -> list[Part]:
         "T-Maze, GRU, nBRC and MGU: the slope of I by least squares from a run's first J ≥ 0.95 J* on (at least "
         "10 checkpoints, at least 4 runs) has the same signs; LSTM and BRC, which fail, are shown. T-Maze, d = "
         "4: at every checkpoint the mean irrelevant I over seeds exceeds the mean relevant I, each cell; LSTM "
-        "and BRC: final J < 0.9 J*; LSTM has the lowest mean final relevant I of the five. d = 4 against d = 1: "
+        "and BRC: final J < 0.9 J*; LSTM has the lowest mean final relevant I of the five. d = 4 against d = 1, at "
+        "the same checkpoints: "
         "final irrelevant I is higher, each cell, both environments; the first episode with J ≥ 0.95 J* is "
         "later (T-Maze: GRU, nBRC, MGU; Mountain Hike, where J* is unknown: each cell, 95 % of the way from its "
         "mean J at the start to its best mean J of a checkpoint with either d); a run that never gets there "
@@ -170,9 +171,9 @@ def _signs(evidence: Evidence, base: str, size: int) -> list[Part]:
 
 def _with_size(evidence: Evidence, base: str) -> list[Part]:
     """With more irrelevant variables the optimum comes later, and irrelevant information is higher."""
-    parts = []
+    parts, series = [], evidence.by_size(base, "irrelevant", (1, 4))
     for cell in CELLS:
-        few, many = (evidence.series(f"{base} + {size} irrelevant", cell, "irrelevant") for size in (1, 4))
+        few, many = series[1, cell], series[4, cell]
         enough, name = few.enough and many.enough, f"{base}, {cell}, d = 4 − d = 1"
         found = difference_interval(many.finals("bits"), few.finals("bits"))
         parts.append(tested(f"{name}: final irrelevant I", found, sign=1, enough=enough))
@@ -190,11 +191,8 @@ def _near_best(*series: Series) -> float:
     """95 % of the way from the mean return at the start to the best mean return of a checkpoint."""
     starts = [value for each in series for value in each.starts("return") if not math.isnan(value)]
     start = np.mean(starts or [math.nan])
-    means = []
-    for each in series:
-        points = all_points([each])
-        means += [points.returns[points.checkpoint == episode].mean() for episode in np.unique(points.checkpoint)]
-    return float(start + 0.95 * (max(means) - start)) if means else math.nan
+    best = [value for each in series for value in band(each.curves, "return").mean]
+    return float(start + 0.95 * (max(best) - start)) if best else math.nan
 
 
 def _reached(curve: Curve, level: float) -> float:
@@ -224,6 +222,7 @@ def _slopes(evidence: Evidence, environment: str, optimum: float) -> list[Part]:
 
 def _slope(curve: Curve, kept: np.ndarray) -> float:
     """By least squares; NaN with fewer than 10 checkpoints."""
+    kept = kept & np.isfinite(curve.values["bits"])
     if kept.sum() < 10:
         return math.nan
     return float(np.polyfit(curve.episode[kept] / 1000, curve.values["bits"][kept], 1)[0])

@@ -11,6 +11,7 @@ instrument (estimator, epochs, N and M). The rules, for charts, figures, correla
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -83,8 +84,9 @@ class Curve(NamedTuple):
         return self.final(what) - self.start(what)
 
     def mean(self, what: Quantity, kept: Bool[np.ndarray, " checkpoints"]) -> float:
-        """The mean of the kept checkpoints; NaN if there are none."""
-        values = self.values[what][kept]
+        """The mean of the kept checkpoints, of bits and fractions where the bits are known; NaN if there are none."""
+        known = np.isfinite(self.values["return" if what == "return" else "bits"])
+        values = self.values[what][kept & known]
         return float(values.mean()) if len(values) else math.nan
 
 
@@ -195,16 +197,30 @@ def counted(panel: Panel, cell: str) -> tuple[tuple[Curve, ...], bool]:
 
 
 def counted_episodes(panel: Panel) -> tuple[int, ...]:
-    """The checkpoints at which the cells of a panel are counted: the same for each cell, as many as possible, so that
+    """The checkpoints at which the cells of a panel are counted: the same for each cell, as many as are found, so that
     no cell loses its four seeds. Only where something was measured matters, not what."""
     having = [[_full_scale(panel, curve) for curve in curves] for curves in panel.curves.values()]
     cells = [each for each in (list(filter(_suffice, each)) for each in having) if len(each) >= MIN_SEEDS]
     if not cells:
         return ()
-    every = [each for cell in cells for each in cell]
-    choices = sorted({tuple(sorted(each)) for each in (*every, set.intersection(*every)) if _suffice(each)})
+    found = [each for cell in cells for each in cell] + _shared_by_fewer(cells)
+    choices = sorted({tuple(sorted(each)) for each in found if _suffice(each)})
     kept = [one for one in choices if all(sum(each.issuperset(one) for each in cell) >= MIN_SEEDS for cell in cells)]
     return max(kept, key=len, default=())
+
+
+def _shared_by_fewer(cells: list[list[set[int]]]) -> list[set[int]]:
+    """What all curves share, and what they share when one after the other is left out, that of the fewest checkpoints
+    first, until no cell has more than four."""
+    here = [(number, each) for number, cell in enumerate(cells) for each in cell]
+    found = []
+    while True:
+        found.append(set.intersection(*(each for _, each in here)))
+        sizes = Counter(number for number, _ in here)
+        spare = [(number, each) for number, each in here if sizes[number] > MIN_SEEDS]
+        if not spare or all(each == found[-1] for _, each in here):
+            return found
+        here.remove(min(spare, key=lambda one: len(one[1])))
 
 
 def _full_scale(panel: Panel, curve: Curve) -> set[int]:
