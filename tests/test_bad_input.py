@@ -86,6 +86,7 @@ CASES = {
     "MINE().estimate(key, rows, rows)": "batches of 1024 pairs need at least 2560 pairs",
     "calibrate(np.ones((2000, 2)), 2.5)": "the memory's size is a whole number of at least 1, but got 2.5",
     "calibrate(np.ones((2000, 2)), 2, noises=(-1.0,))": "each noise is a number of at least 0, but got (-1.0,)",
+    "LinearGaussian(*[jax.numpy.eye(1)[0]], *5 * [jax.numpy.eye(1)], [[1.0]])": "action_effect is an array of NumPy or",
     "check_pomdp(TMaze)": "a POMDP is an instance of the class POMDP, but got <class",
 }
 SCRIPT = """

@@ -206,11 +206,11 @@ class Normalising(Undecided):
 
 def test_what_an_agent_would_do_after_what_is_no_observation_does_not_matter():
     assert episodes_at_once(Normalising(gap=0.0), MAZE, 100) == 100
-    assert with_vector(Normalising(gap=0.0), MAZE).parts() == {"memory": slice(0, 4)}
+    assert settable(Normalising(gap=0.0), MAZE).parts() == {"memory": slice(0, 4)}
 
 
 def test_an_agent_without_values_on_some_histories_cannot_be_set_and_the_sentence_says_why():
-    assert "logits or values is finite, but got [nan" in with_vector(Normalising(), MAZE)
+    assert "logits or values is finite, but got [nan" in str(with_vector(Normalising(), MAZE))
 
 
 def test_equinox_modules_are_called_episode_by_episode():

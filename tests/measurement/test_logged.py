@@ -5,6 +5,7 @@ import tracemalloc
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -68,6 +69,46 @@ def test_many_codes_are_decoded_in_little_more_memory_than_they_take():
     tracemalloc.stop()
     assert np.array_equal(found, seen)
     assert most < 10 * codes.nbytes
+
+
+class Far(TMaze):
+    """Codes that lie far from zero and close together."""
+
+    def __init__(self):
+        super().__init__(3)
+
+    def encode_observation(self, observation):
+        return jnp.stack([5000 + 0.1 * observation, *3 * [0.0 * observation]])
+
+
+class Picture(TMaze):
+    """An observation is a record of a picture of two rows."""
+
+    def __init__(self):
+        super().__init__(3)
+
+    def sample_observation(self, key, state, action=None) -> Any:
+        return {"picture": jnp.zeros((2, 2))}
+
+    def encode_observation(self, observation: Any):
+        return observation["picture"].ravel()
+
+
+def test_codes_that_are_no_one_hot_ones_are_decoded_too(log):
+    far, seen = Far(), np.array(log["observations"])
+    codes = np.asarray(jax.vmap(jax.vmap(far.encode_observation))(seen))
+    counted = np.ones(seen.shape, bool)
+    np.testing.assert_array_equal(as_the_pomdp_gives_them(far, codes, counted, "rule"), seen)
+    pictures = np.arange(5 * 3 * 4.0).reshape(5, 3, 4).astype(np.float32)
+    found: Any = as_the_pomdp_gives_them(Picture(), pictures, np.ones((5, 3), bool), "rule")
+    np.testing.assert_array_equal(found["picture"], pictures.reshape(5, 3, 2, 2))
+
+
+def test_a_huge_number_is_no_code(log):
+    codes = np.eye(4)[np.array(log["observations"])]
+    codes[0, 1, 2] = 1e308
+    with pytest.raises(ValueError, match="in episode 0 at step 1"):
+        as_the_pomdp_gives_them(MAZE, codes, np.ones(codes.shape[:2], bool), "rule")
 
 
 def test_padding_may_be_anything(log):

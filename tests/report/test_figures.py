@@ -12,6 +12,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.image import imread
 from matplotlib.patches import Circle, Rectangle
+from PIL import Image
 from report.made_up import HIKE, MAZE, MINE, made_up
 
 from beliefscope.agent import DRQN, GRU, TrainingSpec
@@ -87,6 +88,8 @@ def test_the_files_open_and_are_the_same_when_written_again(tmp_path):
     for name in names:
         picture = imread(tmp_path / "once" / f"{name}.png")
         assert picture.shape[1] == 1440  # 7.2 inches of 200 dots
+        with Image.open(tmp_path / "once" / f"{name}.png") as opened:
+            assert opened.info["dpi"] == pytest.approx((200, 200), abs=0.01)
         assert 16 < len(np.unique(picture.reshape(-1, picture.shape[-1]), axis=0)) <= 256
         ElementTree.parse(tmp_path / "once" / f"{name}.svg")
         assert b"<dc:date>" not in (tmp_path / "once" / f"{name}.svg").read_bytes()

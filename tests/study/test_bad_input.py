@@ -15,6 +15,8 @@ CASES = {
     "RunSpec(training=TMaze(2), environment='here')": "the training of a run is a beliefscope.TrainingSpec, but got",
     "RunSpec(training=training, environment='here', measurements=MeasurementSpec())": "are a tuple of beliefscope.Mea",
     "RunSpec(training=training, environment='here', measurements=(MeasurementSpec(),))": "are a tuple of beliefscope.",
+    "RunSpec(training=training, environment='here', traces=(10.0,))": "traces are whole numbers: the checkpoints' epi",
+    "Measurement(spec=MeasurementSpec(), episodes=10)": "episodes are whole numbers: the checkpoints' episodes, but",
     "Study(name='mine', runs=None)": "the runs of a study are a tuple of RunSpec, but got None",
     "Study(name='mine', runs=(training,))": "the runs of a study are a tuple of RunSpec, but got",
     "Study(name=None, runs=())": "of printable characters, of at most 200 bytes, but got None",

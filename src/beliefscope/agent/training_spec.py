@@ -87,7 +87,7 @@ class DRQN:
                 object.__setattr__(self, field.name, int(getattr(self, field.name)))  # NumPy's is no JSON
         for name, upper in (("exploration_rate", 1.0), ("learning_rate", math.inf)):
             _check_number(name, getattr(self, name), upper=upper)
-            object.__setattr__(self, name, float(getattr(self, name)) + 0.0)  # 0, 0.0 and -0.0 are one number
+            object.__setattr__(self, name, float(getattr(self, name)))  # 0 and 0.0 are one number
         for name in ("num_episodes", "checkpoint_period"):
             value, period = getattr(self, name), self.evaluation_period
             require(
@@ -137,7 +137,9 @@ class TrainingSpec:
 
 def _describe(value: Any) -> Any:
     """A value as JSON: objects by class and fields, arrays by digest, numbers exactly."""
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, float):
+        return value + 0.0  # -0.0 and 0.0 are one number
+    if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, type):
         return _class_name(value)

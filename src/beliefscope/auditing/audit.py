@@ -371,6 +371,6 @@ def _doubts(histories: Histories, seen: bool | None) -> list[str]:
         )
     if histories.impossible.any():
         found.append(
-            f"{histories.impossible.mean():.1%} of the beliefs follow an observation that the filter holds impossible"
+            f"{histories.impossible.mean():.1%} of the beliefs follow an observation that the filter cannot explain"
         )
     return found

@@ -1,5 +1,6 @@
 """Logged observations as a POMDP gives them, whether they were written so or as the vectors that networks read."""
 
+import math
 from typing import Any
 
 import jax
@@ -79,21 +80,27 @@ def _decoded(pomdp: POMDP, codes: Float[np.ndarray, "n time size"]) -> PyTree:
     if isinstance(pomdp, Irrelevant):
         size = pomdp.pomdp.observation_size
         return Parts(_decoded(pomdp.pomdp, codes[..., :size]), jnp.asarray(codes[..., size:]))
-    forms = jax.tree.leaves(shape_of_observations(pomdp))
-    if len(forms) == 1 and forms[0].shape == codes.shape[2:]:
-        return codes
-    if len(forms) == 1 and forms[0].shape == () and jnp.issubdtype(forms[0].dtype, jnp.integer):
-        numbers = np.arange(NO_OBSERVATION, codes.shape[-1])
-        known = np.asarray(jax.vmap(pomdp.encode_observation)(jnp.asarray(numbers)))
-        with np.errstate(invalid="ignore"):  # NaN and infinity are refused later
-            apart = (known**2).sum(axis=1) - codes @ (2 * known.T)  # squared distances, less what all have in common
-        return numbers[np.argmin(apart, axis=-1)]
-    if len(forms) == 1 and forms[0].shape == () and codes.shape[-1] == 1:
-        return codes[..., 0]
+    forms, structure = jax.tree.flatten(shape_of_observations(pomdp))
+    found = _of_one_array(pomdp, codes, forms[0]) if len(forms) == 1 else None
+    if found is not None:
+        return jax.tree.unflatten(structure, [found])
     raise ValueError(
         f"encoded observations are decoded where they are one-hot or the observation itself, but those of "
         f"{type(pomdp).__name__} are neither; pass the observations as the POMDP gives them."
     )
+
+
+def _of_one_array(pomdp: POMDP, codes: Float[np.ndarray, "n time size"], form: Any) -> np.ndarray | None:
+    """Observations that are one array of this form, where that can be told."""
+    if form.shape and math.prod(form.shape) == codes.shape[-1]:
+        return codes.reshape(*codes.shape[:-1], *form.shape)
+    if form.shape == () and jnp.issubdtype(form.dtype, jnp.integer):
+        numbers = np.arange(NO_OBSERVATION, codes.shape[-1])
+        known = np.asarray(jax.vmap(pomdp.encode_observation)(jnp.asarray(numbers)), np.float64)
+        with np.errstate(invalid="ignore", over="ignore"):  # NaN, infinity and huge numbers are refused later
+            apart = (known**2).sum(axis=1) - codes @ (2 * known.T)  # squared distances, less what all have in common
+        return numbers[np.argmin(apart, axis=-1)]
+    return codes[..., 0] if form.shape == () and codes.shape[-1] == 1 else None
 
 
 def _checked(pomdp: POMDP, seen: PyTree, codes: np.ndarray | None) -> PyTree:

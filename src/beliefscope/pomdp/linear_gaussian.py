@@ -26,6 +26,13 @@ class LinearGaussian(eqx.Module):
     action_effect: Float[Array, "actions d"] | None = None  # B; None where actions change nothing
 
     def __check_init__(self) -> None:
+        for name, value in vars(self).items():
+            require(
+                value is None or isinstance(value, np.ndarray | jax.Array),
+                rule=f"{name} is an array of NumPy or JAX",
+                received=type(value).__name__,
+                advice="pass jnp.array(…) of it",
+            )
         states, seen = len(self.initial_mean), len(self.observation)
         shapes = {"transition": (states, states), "observation": (seen, states), "initial_covariance": (states, states)}
         shapes |= {"process_covariance": (states, states), "observation_covariance": (seen, seen)}

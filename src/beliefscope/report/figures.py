@@ -250,7 +250,7 @@ def rendered(figure: Figure, kind: str) -> bytes:
 def _of_few_colours(png: io.BytesIO) -> bytes:
     """The same picture with 256 colours: a third of the size."""
     content = io.BytesIO()
-    plain, method = Image.open(png).convert("RGB"), Image.Quantize.MAXCOVERAGE  # rare colours stay what they are
-    picture = plain.quantize(256, method, kmeans=1, dither=Image.Dither.NONE)
-    picture.save(content, "PNG", optimize=True)
+    drawn, method = Image.open(png), Image.Quantize.MAXCOVERAGE  # rare colours stay what they are
+    picture = drawn.convert("RGB").quantize(256, method, kmeans=1, dither=Image.Dither.NONE)
+    picture.save(content, "PNG", optimize=True, dpi=drawn.info["dpi"])
     return content.getvalue()

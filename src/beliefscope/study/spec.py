@@ -92,8 +92,15 @@ class RunSpec:
 def _as_stored(spec: Measurement | RunSpec, *names: str) -> None:
     """Whole numbers of NumPy become Python's: NumPy's are no JSON."""
     for name in names:
-        numbers = (int(each) if is_whole(each) else each for each in getattr(spec, name))
-        object.__setattr__(spec, name, tuple(numbers))
+        given = getattr(spec, name)
+        given = tuple(given) if isinstance(given, Iterable) else given
+        require(
+            isinstance(given, tuple) and all(map(is_whole, given)),
+            rule=f"{name} are whole numbers: the checkpoints' episodes",
+            received=given,
+            advice="pass a tuple such as (0, 100)",
+        )
+        object.__setattr__(spec, name, tuple(map(int, given)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
