@@ -129,11 +129,11 @@ def panel(ax, rows: list[Row], mine: dict[tuple[str, str, str], float]) -> None:
         )
         read = [mean(mine.get(measured(row), np.nan) for row in end) for end in ends]
         shade = colour(cell, cells)
+        entropy = mean(row["entropy"] for row in ends[1])
+        if entropy < 9:  # that of a continuous belief is the logarithm of the number of pairs
+            ax.plot((place - 0.45, place + 0.45), (entropy, entropy), color="#666666", ls=":", lw=1.2)
         ax.plot(spots, read, color=shade, ls="--", lw=1, marker="o", ms=4, mfc="white")
         ax.errorbar(spots, bits, [bits - low, np.nan_to_num(high - bits)], color=shade, lw=1.5, marker="o", ms=4)
-    entropy = mean(row["entropy"] for row in rows if row["episode"] == LAST)
-    if entropy < 9:  # that of a continuous belief is the logarithm of the number of pairs
-        ax.axhline(entropy, color="#666666", ls=":", lw=1)
     ax.set_xticks(range(len(cells)), [CELL_NAMES.get(cell, cell) for cell in cells])
     ax.set(xlim=(-0.5, len(cells) - 0.5), ylim=(0, None))
     ax.set_ylabel("bits")

@@ -22,7 +22,7 @@ from beliefscope.results.curves import Panel, band, counted, panels
 
 HERE = Path(__file__).parent
 OUT = HERE / "paper"
-LEFT = -0.5  # bits: information is never below 0, so that there a fit has failed
+LEFT = -0.5  # bits; information is never below 0
 STUDIES = (
     "tmaze-50",
     "tmaze-100",
@@ -88,7 +88,7 @@ def scatter(ax, panel: Panel, optimum: float | None) -> None:
     if optimum is not None:
         ax.axhline(scale.place(np.array([optimum]))[0], color="#666666", ls=":", lw=1)
     left = sum(int((each.bits < LEFT).sum()) for each in dots.values())
-    said = coefficients(correlated(panel)[0]) + (f"\n{left} failed fits beyond the left edge" if left else "\n")
+    said = coefficients(correlated(panel)[0]) + (f"\n{left} beyond the left edge" if left else "\n")
     ax.text(0, 1.02, said, transform=ax.transAxes, va="bottom", size=6, linespacing=1.25)
     ax.set_xlim(left=LEFT)
 
@@ -98,8 +98,9 @@ def legend(drawn) -> None:
 
     cells = ("LSTM", "GRU", "BRC", "NBRC", "MGU")
     keys = [Line2D([], [], ls="", marker="o", ms=4, color=colour(cell, [])) for cell in cells]
-    names = [CELL_NAMES.get(cell, cell) for cell in cells]
-    drawn.legend(keys, names, loc="upper left", ncols=5, frameon=False, bbox_to_anchor=(0.04, 1.01))
+    keys += [Line2D([], [], color="#666666", ls=":", lw=1)]
+    names = [*(CELL_NAMES.get(cell, cell) for cell in cells), "greatest expected return"]
+    drawn.legend(keys, names, loc="upper left", ncols=len(keys), frameon=False, bbox_to_anchor=(0.04, 1.01))
 
 
 def coefficients(row: Correlated) -> str:

@@ -3,6 +3,7 @@ Matplotlib Figure. All is placed by inches, so that the same results give the sa
 
 import math
 import textwrap
+from collections.abc import Iterable
 from typing import Any
 
 import matplotlib
@@ -17,7 +18,7 @@ from beliefscope.report.charts import Chart
 from beliefscope.report.style import ReturnAxis, cell_colour, return_axis
 from beliefscope.results import Results
 from beliefscope.results.correlations import points
-from beliefscope.results.curves import Band, Panel, band, failed_fits, in_order, return_band
+from beliefscope.results.curves import Band, Curve, Panel, band, failed_fits, in_order, return_band
 
 _WIDTH = 7.2  # inches, of a page's text
 _GREY = "#666666"
@@ -27,6 +28,7 @@ _PARTS = {"belief": "the belief", "relevant": "the relevant part of the belief",
 
 
 _FAILED: dict[str, Any] = {"ls": "", "marker": "x", "ms": 3, "mew": 0.8}
+_LEAST = -1.0  # bits; there are never less than 0, and one failed fit would squeeze all others
 
 Labelled = tuple[Line2D, str]
 
@@ -37,10 +39,9 @@ def learning(results: Results, panel: Panel) -> Figure:
     keys = [(_key(results, cell), called(cell)) for cell in cells]
     if any(len(band(curves, "entropy").mean) for curves in panel.curves.values()):
         keys.append((Line2D([], [], color=_GREY, ls="--", lw=0.8), "entropy H(b)"))
-    if any(failed_fits(curves) for curves in panel.curves.values()):
-        keys.append((Line2D([], [], color=_GREY, **_FAILED), "failed fit"))
     axis, note = return_axis(results, environment), _note([panel], cells)
-    figure, edges = _page(environment, _with_optimum(keys, axis), note, height=2.9, width=_WIDTH)
+    keys = _with_optimum(_with_failed(keys, [panel]), axis)
+    figure, edges = _page(environment, keys, note, height=2.9, width=_WIDTH)
     margin = _margin(axis) / _WIDTH
     grid = figure.add_gridspec(2, 1, left=margin, right=0.53, hspace=0.12, **edges)
     top = figure.add_subplot(grid[0])
@@ -52,8 +53,7 @@ def learning(results: Results, panel: Panel) -> Figure:
         _line(bottom, band(curves, "bits"), color=cell_colour(results, cell))
         entropy = band(curves, "entropy")
         bottom.plot(entropy.episode, entropy.mean, color=cell_colour(results, cell), ls="--", lw=0.7)
-        for _, episode, bits in failed_fits(curves):
-            bottom.plot(episode, bits, color=cell_colour(results, cell), **_FAILED)
+        _failed(bottom, curves, color=cell_colour(results, cell))
     _information_axis(bottom)
     _scatter(right, axis, results, panel)
     figure.align_ylabels([top, bottom])
@@ -64,10 +64,13 @@ def irrelevant(results: Results, relevant: Panel, other: Panel) -> Figure:
     """For each cell, the return above the information of both parts of the belief."""
     cells = in_order([*relevant.curves, *other.curves])
     keys = [(Line2D([], [], color="black"), "relevant part"), (Line2D([], [], color=_GREY, ls="--"), "irrelevant part")]
-    figure, axes = _by_cell(results, relevant.environment, cells, keys, _note([relevant, other], cells))
+    keys, note = _with_failed(keys, [relevant, other]), _note([relevant, other], cells)
+    figure, axes = _by_cell(results, relevant.environment, cells, keys, note)
     for ax, cell in zip(axes, cells, strict=True):
-        _line(ax, band(relevant.curves.get(cell, ()), "bits"), color=cell_colour(results, cell))
-        _line(ax, band(other.curves.get(cell, ()), "bits"), color=_GREY, ls="--")
+        for panel, color, ls in ((relevant, cell_colour(results, cell), "-"), (other, _GREY, "--")):
+            curves = panel.curves.get(cell, ())
+            _line(ax, band(curves, "bits"), color=color, ls=ls)
+            _failed(ax, curves, color=color)
     _information_axis(axes[0])
     return figure
 
@@ -77,10 +80,13 @@ def by_epsilon(results: Results, panels: list[Panel]) -> Figure:
     cells = cells_of_many(panels)
     colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.88, len(panels)))
     keys = [(Line2D([], [], color=tint), f"ε = {panel.epsilon:g}") for tint, panel in zip(colours, panels, strict=True)]
-    figure, axes = _by_cell(results, panels[0].environment, cells, keys, _note(panels, cells))
+    keys, note = _with_failed(keys, panels), _note(panels, cells)
+    figure, axes = _by_cell(results, panels[0].environment, cells, keys, note)
     for ax, cell in zip(axes, cells, strict=True):
         for tint, panel in zip(colours, panels, strict=True):
-            _line(ax, band(panel.curves.get(cell, ()), "bits"), color=tint)
+            curves = panel.curves.get(cell, ())
+            _line(ax, band(curves, "bits"), color=tint)
+            _failed(ax, curves, color=tint)
     _information_axis(axes[0])
     return figure
 
@@ -161,7 +167,7 @@ def _scatter(ax: Axes, axis: ReturnAxis, results: Results, panel: Panel) -> None
 
 
 def _information_axis(ax: Axes) -> None:
-    ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
+    ax.set_ylim(bottom=max(_LEAST, min(0.0, ax.get_ylim()[0])))
     ax.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
     ax.set_xlabel("Episodes")
     ax.set_ylabel("Information (bits)")
@@ -173,6 +179,12 @@ def _line(ax: Axes, each: Band, *, color: Any, ls: str = "-") -> None:
         marker = "o" if len(each.mean) <= _FEW else ""
         ax.fill_between(each.episode, each.low, each.high, color=color, alpha=0.15, lw=0)
         ax.plot(each.episode, each.mean, color=color, ls=ls, marker=marker, ms=2.5)
+
+
+def _failed(ax: Axes, curves: Iterable[Curve], *, color: Any) -> None:
+    """Mark the fits that failed, at the edge where they lie beneath it."""
+    for _, episode, bits in failed_fits(curves):
+        ax.plot(episode, max(_LEAST, bits), color=color, clip_on=False, **_FAILED)
 
 
 def _margin(axis: ReturnAxis) -> float:
@@ -192,6 +204,14 @@ def _with_optimum(keys: list[Labelled], axis: ReturnAxis) -> list[Labelled]:
     return [*keys, (Line2D([], [], color=_GREY, ls=":", lw=1), "optimum")] if axis.optimum is not None else keys
 
 
+def _with_failed(keys: list[Labelled], panels: list[Panel]) -> list[Labelled]:
+    return [*keys, (Line2D([], [], color=_GREY, **_FAILED), "failed fit")] if _bits_of_failed(panels) else keys
+
+
+def _bits_of_failed(panels: list[Panel]) -> list[float]:
+    return [bits for panel in panels for curves in panel.curves.values() for *_, bits in failed_fits(curves)]
+
+
 def _key(results: Results, cell: str) -> Line2D:
     return Line2D([], [], color=cell_colour(results, cell), marker=_marker(results, cell), ms=4, mew=0)
 
@@ -208,7 +228,9 @@ def _note(panels: list[Panel], cells: list[str]) -> str:
     memory = "memory" if panels[0].memory == "hidden" else "whole memory"
     how = "; ".join(dict.fromkeys(f"{_PARTS[panel.part]}: {panel.instrument}" for panel in panels))
     histories = _histories([panel.epsilon for panel in panels])
-    note = f"{spread} Information of the {memory} and {how}{histories}."
+    beneath = min(_bits_of_failed(panels), default=0.0) < _LEAST
+    edge = f" Failed fits below {_LEAST:g} bits stand at the edge.".replace("-", "−") if beneath else ""
+    note = f"{spread} Information of the {memory} and {how}{histories}.{edge}"
     return note.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
 
 
