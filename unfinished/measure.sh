@@ -16,11 +16,16 @@ if [ ! -e runs/unfinished/complete ]; then
   touch runs/unfinished/complete
 fi
 
+# What is done is packed every minute, so that a machine that is taken away loses little. tar ends with 1 where a file
+# has changed or gone meanwhile.
 pack() {
-  tar czf "$folder/part.tgz" -C runs/unfinished --exclude=params --exclude=locks --exclude=complete . \
-    && mv "$folder/part.tgz" "$folder/records.tgz"
+  local part="$folder/part-$BASHPID.tgz"
+  tar czf "$part" -C runs/unfinished --exclude=params --exclude=locks --exclude=complete --exclude='.*.tmp' .
+  [ $? -le 1 ] && mv "$part" "$folder/records.tgz"
 }
-trap pack EXIT
+while sleep 60; do pack; done &
+packing=$!
+trap 'kill $packing; wait $packing; pack; rm -f "$folder"/part-*.tgz' EXIT
 
 # What no study has comes first.
 for study in varying-epsilon=results/paper-generalisation/varying-mountain-hike.toml \

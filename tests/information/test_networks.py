@@ -3,8 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from beliefscope.information.networks import SetCritic, VectorCritic, critic_for
+from beliefscope.information.networks import Layers, SetCritic, VectorCritic, critic_for
 
 RNG = np.random.default_rng(0)
 X = jnp.asarray(RNG.normal(size=(4, 3)), jnp.float32)
@@ -33,6 +34,17 @@ def test_the_deep_set_is_the_formula():
     sums = np.stack([sum(forward(CRITIC.psi, s) for s in np.asarray(one)) for one in SETS])
     expected = forward(CRITIC.mu.layers, np.concatenate([X, forward(CRITIC.rho, sums)], axis=1))[:, 0]
     np.testing.assert_allclose(score(CRITIC, X, SETS), expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("sets", "members"), [(5, 1), (1, 7), (7, 300), (3, 1500)])  # of 300, three at a time
+def test_a_sum_over_sets_and_its_gradient_are_the_plain_ones(sets, members):
+    layers = Layers(jax.random.key(0), (2, 32, 64, 16))
+    given, slopes = (jnp.asarray(RNG.normal(size=size), jnp.float32) for size in ((sets, members, 2), (sets, 16)))
+    found, back = jax.vjp(lambda layers: layers.sum(given), layers)
+    truth, back_plain = jax.vjp(lambda layers: jnp.sum(layers(given), axis=1), layers)
+    np.testing.assert_allclose(found, truth, rtol=1e-4, atol=1e-5 * members)
+    for gradient, expected in zip(*map(jax.tree.leaves, (back(slopes)[0], back_plain(slopes)[0])), strict=True):
+        np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-5 * np.abs(expected).max())
 
 
 def test_vectors_and_sets_get_the_critic_that_reads_them():

@@ -34,7 +34,7 @@ _HIGH = np.uint32(0xFFFF0000)  # the bits of a number that bfloat16 keeps
 
 
 class Weights(NamedTuple):
-    """Of two layers; a matrix is [inputs, outputs]."""
+    """Of some layers; a matrix is [inputs, outputs]."""
 
     matrices: tuple[Float[Array, "inputs outputs"], ...]
     biases: tuple[Float[Array, " outputs"], ...]
