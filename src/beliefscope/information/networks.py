@@ -69,7 +69,7 @@ class Layers(eqx.Module):
 def _sum_in_cache(hidden: Weights, sets: Float[Array, "sets members inputs"]) -> Float[Array, "sets outputs"]:
     """The sum of the last hidden layer over the members of each set, for a few sets at a time.
 
-    The gradient of the weights is written out: what autodiff makes of it takes half as long again or more. None is taken
+    The gradient of the weights is written out, because autodiff's takes one and a half times as long. None is taken
     through the members.
     """
     blocks = _in_blocks(sets)
