@@ -1,7 +1,7 @@
 """The paper's studies as one: `python results/join.py` reads the tables beside it and writes `results/paper/`.
 
 claims.txt has the ledger of all claims, and correlations.csv every coefficient beside the paper's. The pictures are of
-the five environments, return against information, and of the T-Maze.
+the five environments, return against information and the GRU's information under every ε, and of the T-Maze.
 """
 
 import itertools
@@ -13,6 +13,7 @@ import numpy as np
 
 from beliefscope.claims import as_text, ledger
 from beliefscope.claims.evidence import Evidence
+from beliefscope.claims.several_environments import EPSILONS
 from beliefscope.paper import AGGREGATED, CELL_NAMES, ENVIRONMENTS
 from beliefscope.report.figures import STYLE, rendered, t_maze
 from beliefscope.report.style import ReturnScale, colour
@@ -23,6 +24,7 @@ from beliefscope.results.curves import Panel, band, counted, panels
 HERE = Path(__file__).parent
 OUT = HERE / "paper"
 LEFT = -0.5  # bits; information is never below 0
+LEGEND = {"loc": "upper left", "frameon": False, "bbox_to_anchor": (0.04, 1.01)}
 STUDIES = (
     "tmaze-50",
     "tmaze-100",
@@ -53,24 +55,57 @@ def greedy(found: tuple[Panel, ...]) -> list[Panel]:
 
 def figure(found: list[Panel], optimum: Mapping[str, float]):
     """Return against information where the coefficients count it, an environment a column, on the paper's axis."""
-    from matplotlib.figure import Figure
-
     shown = {panel.environment: panel for panel in found}
-    drawn = Figure((2.5 * len(ENVIRONMENTS), 3.0))
-    axes = drawn.subplots(
-        1, len(ENVIRONMENTS), gridspec_kw={"left": 0.05, "right": 0.995, "top": 0.72, "bottom": 0.15, "wspace": 0.24}
-    )
-    for ax, environment in zip(axes, ENVIRONMENTS, strict=True):
-        ax.set_title(environment.replace(", L = 50, λ", ", λ"), size=9, y=1.17, loc="left")
+    drawn, columns = by_environment(top=0.72, title_above=1.17)
+    for environment, ax in columns.items():
         ax.set_xlabel("Information (bits)")
         if environment in shown:
             scatter(ax, shown[environment], optimum.get(environment))
         else:
-            ax.text(0.5, 0.5, "not run yet", transform=ax.transAxes, ha="center", color="#666666")
-            ax.set(xticks=[], yticks=[])
-    axes[0].set_ylabel("Return")
+            not_run(ax)
+    columns[ENVIRONMENTS[0]].set_ylabel("Return")
     legend(drawn)
     return drawn
+
+
+def under_every_epsilon(evidence: Evidence):
+    """The GRU's information through training under several ε, an environment a column: medians over seeds, which single
+    fits that failed do not move."""
+    from matplotlib.lines import Line2D
+
+    drawn, columns = by_environment(top=0.80, title_above=1.01)
+    tints = dict(zip(EPSILONS, matplotlib.colormaps["viridis"](np.linspace(0, 0.88, len(EPSILONS))), strict=True))
+    for environment, ax in columns.items():
+        ax.set_xlabel("Episodes")
+        series = evidence.by_epsilon(environment, "GRU", EPSILONS)
+        if not all(each.enough for each in series.values()):
+            not_run(ax)
+            continue
+        for epsilon, each in series.items():
+            medians = np.median([curve.values["bits"] for curve in each.curves], axis=0)
+            ax.plot(each.curves[0].episode, medians, color=tints[epsilon], lw=1.2)
+        ax.set_ylim(bottom=0)
+    columns[ENVIRONMENTS[0]].set_ylabel("Information (bits)")
+    keys = [Line2D([], [], color=tints[epsilon]) for epsilon in EPSILONS]
+    drawn.legend(keys, [f"ε = {epsilon:g}" for epsilon in EPSILONS], **LEGEND, ncols=len(keys))
+    return drawn
+
+
+def by_environment(*, top: float, title_above: float):
+    """A figure with an empty axis for each environment."""
+    from matplotlib.figure import Figure
+
+    drawn = Figure((2.5 * len(ENVIRONMENTS), 3.0))
+    sides = {"left": 0.05, "right": 0.995, "top": top, "bottom": 0.15, "wspace": 0.24}
+    axes = drawn.subplots(1, len(ENVIRONMENTS), gridspec_kw=sides)
+    for ax, environment in zip(axes, ENVIRONMENTS, strict=True):
+        ax.set_title(environment.replace(", L = 50, λ", ", λ"), size=9, y=title_above, loc="left")
+    return drawn, dict(zip(ENVIRONMENTS, axes, strict=True))
+
+
+def not_run(ax) -> None:
+    ax.text(0.5, 0.5, "not run yet", transform=ax.transAxes, ha="center", color="#666666")
+    ax.set(xticks=[], yticks=[])
 
 
 def scatter(ax, panel: Panel, optimum: float | None) -> None:
@@ -100,7 +135,7 @@ def legend(drawn) -> None:
     keys = [Line2D([], [], ls="", marker="o", ms=4, color=colour(cell, [])) for cell in cells]
     keys += [Line2D([], [], color="#666666", ls=":", lw=1)]
     names = [*(CELL_NAMES.get(cell, cell) for cell in cells), "greatest expected return"]
-    drawn.legend(keys, names, loc="upper left", ncols=len(keys), frameon=False, bbox_to_anchor=(0.04, 1.01))
+    drawn.legend(keys, names, **LEGEND, ncols=len(keys))
 
 
 def coefficients(row: Correlated) -> str:
@@ -127,7 +162,12 @@ def main() -> None:
         for found, paper in ((row.pearson, row.pearson_printed), (row.spearman, row.spearman_printed))
     ]
     with matplotlib.rc_context(STYLE):
-        drawn = {"environments": figure(greedy(found), Evidence(found).optimum), "t-maze": t_maze()}
+        evidence = Evidence(found)
+        drawn = {
+            "environments": figure(greedy(found), evidence.optimum),
+            "epsilon": under_every_epsilon(evidence),
+            "t-maze": t_maze(),
+        }
         for name, kind in itertools.product(drawn, ("svg", "png")):
             (OUT / f"{name}.{kind}").write_bytes(rendered(drawn[name], kind))
     print(f"{sum(inside)} of {len(inside)} coefficients of the paper are inside our intervals (60 in all)")
