@@ -18,6 +18,11 @@ from rich.text import Text
 PERIOD = 20.0  # seconds
 
 
+def count(number: int, noun: str) -> str:
+    """For people: 1 run, 2 runs."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 class LogLines:
     """A context manager around long work; a thread asks `say` what to write, so that one long step is told of too."""
 

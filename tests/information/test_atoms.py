@@ -31,7 +31,16 @@ def test_beliefs_share_their_whole_entropy_with_themselves():
 
 
 def test_noise_proves_nothing():
-    assert bound(NOISE).bits == pytest.approx(0, abs=0.01)
+    found = bound(NOISE)
+    assert found.bits == pytest.approx(0, abs=0.01)
+    assert found.standard_error < 0.01
+
+
+def test_the_error_has_that_of_the_entropy():
+    """A memory that names the atom: all that errs is H, by counting."""
+    surprise = -np.log2(WEIGHTS)
+    expected = np.sqrt(np.sum(WEIGHTS * surprise**2) - np.sum(WEIGHTS * surprise) ** 2) / np.sqrt(N)
+    assert bound(np.eye(8)[ATOMS]).standard_error == pytest.approx(expected, rel=0.1)
 
 
 @pytest.mark.parametrize("wrong", [0.1, 0.5])

@@ -88,7 +88,7 @@ def test_a_damaged_record_is_left_out_and_told(command, tmp_path, capsys):
     record.write_text(record.read_text().replace("2000", "2001"))
     assert main([command, str(stored.path)]) == 0
     error = capsys.readouterr().err
-    assert f"1 records are damaged and left out, such as {record}" in error
+    assert f"1 record is damaged and left out, such as {record}" in error
     assert error.count("\n") == 1
 
 

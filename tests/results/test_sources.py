@@ -1,18 +1,20 @@
 """Several folders and exported tables as one: the union of runs, each once; what disagrees is refused by name."""
 
 import csv
+import hashlib
 import io
 import json
 import os
 import shutil
 
+import polars
 import pytest
-from report.made_up import finish, made_record, stored_study
+from report.made_up import diverge, fail, finish, made_record, stored_study
 
 from beliefscope.cli import main
 from beliefscope.results import as_csv, read_results, read_table
 from beliefscope.results.table import read_csv
-from beliefscope.store import StudyFolder, write_record
+from beliefscope.store import StudyFolder, lock, read_record, write_record
 from beliefscope.store.study_folder import archive
 
 
@@ -150,27 +152,119 @@ def test_what_is_missing_is_said_on_standard_error(whole, capsys):
     assert main(["export", str(whole.path)]) == 0
     out, error = capsys.readouterr()
     assert out == StudyFolder(whole.path).csv()
-    assert error == "beliefscope: 1 pieces are missing; `beliefscope run` makes them.\n"
+    assert error == "beliefscope: 1 piece is missing; `beliefscope run` makes them.\n"
 
 
-def test_an_archive_keeps_results_and_drops_networks(whole, capsys):
-    before = whole.csv()
+@pytest.fixture
+def with_networks(whole):
+    """The same, with networks that are no networks."""
     for run in whole.runs:
-        files = whole.files.run(run.id)
+        files, digests = whole.files.run(run.id), {}
         files.params.mkdir()
         for episode in (0, 10, 20):
             files.network(episode).write_bytes(b"x" * 100)
+            digests[f"params/{episode}.eqx"] = hashlib.sha256(b"x" * 100).hexdigest()
         files.resume.write_bytes(b"x" * 1000)
+        trained = read_record(files.trained)
+        write_record(files.trained, trained | {"files": trained["files"] | digests})
+    return whole
+
+
+def test_an_archive_keeps_results_and_drops_networks(with_networks, capsys):
+    whole, before = with_networks, with_networks.csv()
+    files = whole.files.run(whole.runs[0].id)
+    files.network(7).write_bytes(b"of a user")
     assert main(["archive", str(whole.path), "--keep-ends"]) == 0
     assert "dropped the networks of 4 finished runs, and kept the first and the last" in capsys.readouterr().out
-    files = whole.files.run(whole.runs[0].id)
-    assert files.networks() == [0, 20]
+    assert files.networks() == [0, 7, 20]
     assert not files.resume.exists()
-    assert archive(whole, keep_ends=False) == (4, 4 * 200)
-    assert archive(whole, keep_ends=False) == (0, 0)
+    assert archive(whole, keep_ends=False) == (4, 4 * 200, 0)
+    assert archive(whole, keep_ends=False) == (0, 0, 0)
+    assert files.networks() == [7]
+    files.network(7).unlink()
     assert whole.csv() == before
     assert set(whole.states().values()) == {"done"}
     assert whole.set_aside_damaged() == []
+
+
+def test_an_archive_keeps_what_missing_failed_and_running_pieces_need(with_networks, capsys):
+    whole = with_networks
+    missing, failed, running, done = whole.runs
+    for run in (missing, failed, running):
+        run.pieces[1].result(whole.path).unlink()
+    fail(whole, failed.pieces[1], "no reason")
+    with lock(whole.files.lock(running.pieces[1].name)):
+        assert main(["archive", str(whole.path)]) == 0
+    said = capsys.readouterr().out
+    assert "dropped the networks of 1 finished run: " in said
+    assert "kept all networks of 3 runs, since pieces that are not done need them" in said
+    assert [whole.files.run(run.id).networks() for run in (missing, failed, running, done)] == [[0, 10, 20]] * 3 + [[]]
+
+
+def test_while_a_run_is_trained_again_its_results_stay(whole):
+    before = whole.csv()
+    run = whole.runs[0]
+    for _ in range(2):
+        finish(whole, run)
+        whole.set_aside(run.pieces[0])
+        assert not whole.files.run(run.id).trained.exists()
+        assert whole.csv() == before
+    assert len(read_results([whole.path]).returns["T-Maze, L = 3", "GRU"]) == 2
+    diverge(whole, run, "no reason")
+    assert run.id not in whole.csv()
+
+
+@pytest.mark.parametrize("damaged", ["metrics", "trained", "measurement"])
+def test_a_damaged_file_gives_way_to_an_intact_copy_in_another_folder(whole, tmp_path, damaged):
+    run = whole.runs[0]
+    copy = part_of(whole, tmp_path / "copy", runs=[run.id])
+    files = copy.files.run(run.id)
+    measured = next(piece for piece in run.pieces if piece.kind == "measure").result(copy.path)
+    with {"metrics": files.metrics, "trained": files.trained, "measurement": measured}[damaged].open("a") as file:
+        file.write("{")
+    for paths in ([whole.path, copy.path], [copy.path, whole.path]):
+        said = []
+        assert read_table(paths, said).sort("run", "episode").equals(whole.table().sort("run", "episode"))
+        assert said == []
+        assert len(read_results(paths).damaged) == 0
+
+
+def test_what_a_table_lacks_is_taken_from_another(whole, tmp_path):
+    older, doubled = tmp_path / "older.csv", tmp_path / "doubled.csv"
+    older.write_text(as_csv(whole.table().drop("control_time")))
+    doubled.write_text(whole.csv() + "".join(whole.csv().splitlines(keepends=True)[1:]))
+    for paths in ([older, whole.path], [whole.path, older], [doubled], [older, doubled, older]):
+        assert as_csv(read_table(paths)) == whole.csv()
+
+
+def test_tables_that_differ_are_refused_by_name(whole, tmp_path, capsys):
+    bits = as_csv(whole.table().with_columns(bits=polars.col("bits") + 1))
+    (tmp_path / "other.csv").write_text(bits)
+    assert main(["claims", str(whole.path), str(tmp_path / "other.csv")]) == 2
+    error = capsys.readouterr().err
+    title = "T-Maze, L = 3, GRU, seed 0, episode 0, mine"
+    assert f"but of {title}, bits is 0.0 in {whole.path} and 1.0 in {tmp_path / 'other.csv'}; leave" in error
+    twice = tmp_path / "twice.csv"
+    twice.write_text(whole.csv().replace("exact_0.1", "bits", 1))
+    assert main(["export", str(twice)]) == 2
+    assert "has each column once" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["study.json", "manifest.json", "runs/new.csv", "locks/new.csv"])
+def test_a_table_is_not_written_over_the_study(whole, name, capsys):
+    before = whole.files.study.read_bytes()
+    assert main(["export", str(whole.path), "--out", str(whole.path / name)]) == 2
+    assert "not written over what a study's folder holds" in capsys.readouterr().err
+    assert whole.files.study.read_bytes() == before
+
+
+def test_what_failed_in_one_folder_and_is_done_in_another_has_not_failed(whole, tmp_path):
+    part = part_of(whole, tmp_path / "part", runs=[whole.runs[0].id])
+    piece = part.runs[0].pieces[1]
+    piece.result(part.path).unlink()
+    fail(part, piece, "no reason")
+    assert read_results([part.path]).failures == [(piece.title, "no reason")]
+    assert read_results([part.path, whole.path]).failures == []
 
 
 def test_a_network_with_other_bytes_is_damage_and_a_missing_one_is_not(whole):

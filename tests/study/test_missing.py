@@ -102,3 +102,13 @@ def test_an_altered_network_is_damage_and_one_that_is_gone_is_not(whole, tmp_pat
     first.network(20).write_bytes(b"other")
     with pytest.raises(Damaged, match=r"20\.eqx"):
         study.check(training)
+
+
+def test_what_is_done_stays_when_the_definition_no_longer_asks_for_it(whole, tmp_path):
+    study = copied(whole, tmp_path / "out")
+    before = study.csv()
+    study.prepare(read_study(definition(tmp_path, TOML.replace('controls = "none"', 'controls = "all"'))).describe())
+    assert count_states(study.states()) == "4 done, 2 missing"
+    assert StudyFolder(study.path).csv() == before
+    study.prepare(read_study(definition(tmp_path)).describe())
+    assert count_states(StudyFolder(study.path).states()) == "4 done"

@@ -293,7 +293,7 @@ class RunFolder:
             rule=f"networks are stored at the start, at the end and every {self.spec.learner.checkpoint_period} "
             "episodes (checkpoint_period), until `beliefscope archive` removes them",
             received=episode,
-            advice=f"choose among {self.checkpoints()}, or train with another checkpoint_period",
+            advice=f"choose among {self.checkpoints()}, or train the run again",
         )
         return load_tree(self.files.network(episode), self._like().network)
 

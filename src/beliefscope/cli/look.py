@@ -12,6 +12,7 @@ import tyro
 from beliefscope.cli import plain
 from beliefscope.errors import require
 from beliefscope.paper import CELLS
+from beliefscope.progress import count
 from beliefscope.store.files import Damaged, write_atomic
 from beliefscope.store.growing_study import made_by_train
 from beliefscope.store.layout import StudyFiles
@@ -22,6 +23,7 @@ from beliefscope.studies import shipped_studies
 Folder = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DIR")]
 Folders = Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DIR", name="folders")]
 _SHOWN = 10  # failures
+_TO_DO = ("missing", "running", "failed")  # states of pieces
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -97,10 +99,11 @@ class ReportCommand:
             advice="choose another place for the report",
         )
         results = read_results(self.folders)
-        page, figures = write_results(results, out), StudyFiles(out).figures
-        _say_what_is_missing([*results.states.values()].count("missing"), results.damaged, self.folders)
-        number = len(list(figures.glob("*.svg")))
-        print(f"{page.resolve()} ({page.stat().st_size / 1e6:.1f} MB), and {number} figures in {figures}")
+        page, figures = write_results(results, out)
+        missing = sum(state in _TO_DO for state in results.states.values())
+        _say_what_is_missing(missing, results.damaged, self.folders)
+        where = f"{count(len(figures), 'figure')} in {StudyFiles(out).figures}"
+        print(f"{page.resolve()} ({page.stat().st_size / 1e6:.1f} MB), and {where}")
         return 0
 
 
@@ -146,6 +149,8 @@ class ExportCommand:
         if self.out is None:
             print(as_csv(table), end="")
             return 0
+        for folder in self.folders:
+            _check_no_result(self.out, StudyFiles(folder))
         require(
             self.out.is_file() or not self.out.exists(),
             rule="--out is a file, or a path that does not exist yet",
@@ -168,7 +173,7 @@ class ArchiveCommand:
     """Delete what only training needs: the networks and resume states of finished runs. All results stay.
 
     Every command still reads the folder. If a later measurement needs a deleted network, `beliefscope run` trains that
-    run again first, and says so. An example:
+    run again first, and says so; a folder that `beliefscope train` has made is not trained again. An example:
     beliefscope archive runs/demo --keep-ends
     """
 
@@ -178,9 +183,12 @@ class ArchiveCommand:
     """Keep the first and the last network of each run."""
 
     def run(self) -> int:
-        runs, freed = archive(StudyFolder(self.folder), keep_ends=self.keep_ends)
+        done = archive(StudyFolder(self.folder), keep_ends=self.keep_ends)
         kept = ", and kept the first and the last network of each" if self.keep_ends else ""
-        print(f"dropped the networks of {runs} finished runs{kept}: {freed / 1e6:.1f} MB freed")
+        print(f"dropped the networks of {count(done.runs, 'finished run')}{kept}: {done.freed / 1e6:.1f} MB freed")
+        if done.needed:
+            of = count(done.needed, "run")
+            print(f"kept all networks of {of}, since pieces that are not done need them: finish the study first")
         return 0
 
 
@@ -209,7 +217,24 @@ def _check_given(folders: Sequence[Path]) -> None:
 
 
 def _studies(paths: Sequence[Path]) -> list[StudyFolder]:
-    return [StudyFolder(path) for path in paths if path.suffix != ".csv"]
+    return [StudyFolder(path) for path in paths if not _is_table(path)]
+
+
+def _check_no_result(out: Path, study: StudyFiles) -> None:
+    real = Path(os.path.realpath(out))
+    own = (study.study, study.manifest, study.locks, study.folder / "runs", study.aside("", 0).parent)
+    require(
+        not any(real.is_relative_to(os.path.realpath(path)) for path in own),
+        rule="a table is not written over what a study's folder holds",
+        received=str(out),
+        advice="choose another place for the table",
+    )
+
+
+def _is_table(path: Path) -> bool:
+    from beliefscope.results.read import is_table
+
+    return is_table(path)
 
 
 def _missing(stored: Sequence[StudyFolder]) -> int:
@@ -217,20 +242,26 @@ def _missing(stored: Sequence[StudyFolder]) -> int:
     missing: set[str] = set()
     for folder in stored:
         for name, state in folder.states().items():
-            (missing if state in ("missing", "running", "failed") else done).add(name)
+            (missing if state in _TO_DO else done).add(name)
     return len(missing - done)
 
 
 def _say_what_is_missing(missing: int, damaged: Sequence[Damaged], folders: Sequence[Path]) -> None:
     """On standard error, so that a table on standard output stays a table."""
-    parts = [f"{missing} pieces are missing"] if missing else []
-    parts += (
-        [f"{len(damaged)} records are damaged and left out, such as {plain(str(damaged[0].path))}"] if damaged else []
-    )
+    parts = [f"{count(missing, 'piece')} {_are(missing)} missing"] if missing else []
+    if damaged:
+        number = len(damaged)
+        parts += [
+            f"{count(number, 'record')} {_are(number)} damaged and left out, such as {plain(str(damaged[0].path))}"
+        ]
     if parts:
-        trained = any(made_by_train(folder) for folder in folders if folder.suffix != ".csv")
+        trained = any(made_by_train(folder) for folder in folders if not _is_table(folder))
         advice = "repeat `beliefscope train` and `measure` to make them" if trained else "`beliefscope run` makes them"
         print(f"beliefscope: {', and '.join(parts)}; {advice}.", file=sys.stderr)
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _damaged(stored: StudyFolder) -> list[Damaged]:

@@ -84,7 +84,7 @@ class AtomsBound:
         classes = _classes(atoms, parts.train)
         entropy, num_classes = exact_entropy(np.bincount(classes) / number), int(classes.max()) + 1
         judged = _judged(key_fit, jnp.asarray(reading(pair.x)), classes, parts) / np.log(2)
-        missing, standard_error = _adjusted(judged, _surprise(classes)[parts.judge] - entropy)
+        missing, standard_error = _adjusted(judged, _surprise(classes)[parts.judge] - entropy, number)
         rare = float(np.mean(classes == 0))
         many = f"{rare:.0%} of the rows are rare atoms, counted as one: the bound may be far below the information"
         return AtomsEstimate(
@@ -131,16 +131,18 @@ def _surprise(classes: Int[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
 
 
 def _adjusted(
-    judged: Float[np.ndarray, "splits judge"], excess: Float[np.ndarray, "splits judge"]
+    judged: Float[np.ndarray, "splits judge"], excess: Float[np.ndarray, "splits judge"], number: int
 ) -> tuple[float, float]:
-    """The mean cross entropy and its standard error, which includes the choice of splits.
+    """The mean cross entropy, and the standard error of H minus it, which includes the choice of splits.
 
-    A regression removes the effect of judging rows whose classes are more or less likely than usual.
+    A regression removes the effect of judging rows whose classes are more or less likely than usual. Where classes are
+    more likely among all rows than in truth, H and the mean cross entropy err together, by 1 : slope.
     """
     slope = float(np.mean((judged - judged.mean()) * (excess - excess.mean())) / max(np.var(excess), 1e-12))
     freed = judged - slope * excess
     within, between = np.var(freed, ddof=1) / freed.size, np.var(freed.mean(axis=1), ddof=1) / len(freed)
-    return float(freed.mean()), float(np.sqrt(max(within, between)))
+    counted = (1 - slope) ** 2 * np.var(excess) / number
+    return float(freed.mean()), float(np.sqrt(max(within, between) + counted))
 
 
 class Classes(NamedTuple):

@@ -81,6 +81,14 @@ def given_time(found: dict[str, Estimate]) -> float:
     return found["memory and time"].bits - found["time"].bits
 
 
+def _how_to_get_networks(run: RunFolder) -> str:
+    if run.finished() and set(run.due()) > set(run.checkpoints()):
+        return (
+            "`beliefscope archive` removes networks: train the run in another folder, or repeat its `beliefscope run`"
+        )
+    return "train the run first, or choose among those"
+
+
 def measure(
     run: RunFolder, spec: MeasurementSpec | None = None, *, episodes: Sequence[int] | None = None
 ) -> list[Record]:
@@ -91,7 +99,7 @@ def measure(
         bool(stored) and set(asked) <= set(stored),
         rule="only stored networks can be measured, and checkpoint_period says which are stored",
         received=f"{list(asked)} of {stored}",
-        advice="train the run first, or choose among those",
+        advice=_how_to_get_networks(run),
     )
     due = run.due()
     require(

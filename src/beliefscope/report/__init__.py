@@ -21,11 +21,11 @@ def write_report(folder: str | Path, *others: str | Path, out: str | Path | None
     It is written into `out`, by default the first folder. Nothing is measured anew.
     """
     results = read_results([folder, *others])
-    return write_results(results, Path(folder if out is None else out))
+    return write_results(results, Path(folder if out is None else out))[0]
 
 
-def write_results(results: Results, out: Path) -> Path:
-    """Write the report of these results."""
+def write_results(results: Results, out: Path) -> tuple[Path, list[str]]:
+    """Write the report of these results; returns the page's path and the names of the figures."""
     from beliefscope.report.figures import write_figures  # matplotlib is slow to import
 
     files, traces = StudyFiles(out), stored_traces(results)
@@ -34,7 +34,7 @@ def write_results(results: Results, out: Path) -> Path:
     if results.interventions:
         write_atomic(files.interventions, interventions_csv(results).encode())
     write_atomic(files.report, page(results, traces=traces, figures=figures).encode())
-    return files.report
+    return files.report, figures
 
 
 def stored_traces(results: Results) -> list[StoredTrace]:

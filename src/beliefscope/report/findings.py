@@ -123,8 +123,9 @@ def _untrained(curves: Iterable[Curve]) -> float:
 def _bits(results: Results, environment: str) -> str:
     """H(b), what the atoms bound proves, and what each estimator reads, at the last checkpoint."""
     panels = results.panels_of(environment)
-    proven = _mean_of_last(results.shares_of(environment), "atoms_bits")
-    entropy = _mean_of_last(panels, "entropy")
+    shares = results.shares_of(environment)
+    proven = _mean_of_last(shares, "atoms_bits")
+    entropy = _mean_of_last([*shares, *panels], "entropy")  # of the rows of the bound, where there is one
     said = []
     if not math.isnan(entropy):
         said.append(f"After training the belief has H(b) = {entropy:.2f} bits.")

@@ -163,7 +163,7 @@ def what_is_missing(results: Results) -> list[str]:
     if results.damaged:
         verb = "record is" if len(results.damaged) == 1 else "records are"
         lines.append(
-            f"{len(results.damaged)} {verb} damaged and left out of every number. `beliefscope run` makes them again."
+            f"{len(results.damaged)} {verb} damaged and left out of every number. beliefscope run makes them again."
         )
     if results.failures:
         verb = "piece has failed and is" if len(results.failures) == 1 else "pieces have failed and are"
@@ -202,7 +202,7 @@ def _open_claims(verdicts: list[Verdict]) -> str:
     which = "the paper's" if number == len(verdicts) else "its other"
     return (
         f"These results do not judge {which} {number} claims: a verdict needs the paper's environments at full scale "
-        "with at least four seeds. `beliefscope claims` prints each claim, its rule and the numbers that there are."
+        "with at least four seeds. The command beliefscope claims prints each claim, its rule and its numbers."
     )
 
 

@@ -5,7 +5,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,11 @@ from beliefscope.results.curves import Calibrated, Instrument, Panel, Returns, b
 from beliefscope.results.table import COLUMNS, Row, Source, calibrations, read_csv, sources_of, table_of
 from beliefscope.store.files import Damaged, Record, read_json
 from beliefscope.store.layout import is_there
-from beliefscope.store.pieces import Piece, Run
+from beliefscope.store.pieces import Piece, Run, training_name
 from beliefscope.store.schema import check_spec, read_interventions
 from beliefscope.store.study_folder import State, StudyFolder
 
+_SAME = ("run", "measurement", "part")  # name a row
 _BEST_STATE: tuple[State, ...] = ("done", "running", "missing", "failed", "diverged", "left out")
 
 
@@ -101,6 +102,7 @@ def read_results(paths: Sequence[str | Path]) -> Results:
     sources, damaged = sources_of(folders), list[Damaged]()
     table = table_of(sources, damaged)
     shares, bits = panels(table, of_shares=True), panels(table)
+    states = _states(folders)
     settings: dict[str, dict[str, None]] = {}  # a name's values, each once
     for folder in folders:
         for name, value in folder.description["settings"].items():
@@ -112,8 +114,8 @@ def read_results(paths: Sequence[str | Path]) -> Results:
         calls=[call for folder in folders for call in _calls(folder)],
         runs=[source.run for source in sources],
         specs={source.run.id: spec for source in sources if (spec := _spec(source, damaged)) is not None},
-        states=_states(folders),
-        failures=[failure for folder in folders for failure in _failures(folder)],
+        states=states,
+        failures=[failure for folder in folders for failure in _failures(folder, states)],
         table=table,
         panels=(*bound_panels(shares, bits), *bits),
         shares=shares,
@@ -137,23 +139,47 @@ def read_table(paths: Sequence[str | Path], damaged: list[Damaged] | None = None
     A damaged record raises `Damaged`, or is left out and added to the list `damaged`.
     """
     files = [Path(path) for path in paths]
-    folders = [StudyFolder(path) for path in files if path.suffix != ".csv"]
-    tables = [table_of(sources_of(folders), damaged)] if folders else []
-    tables += [read_csv(path) for path in files if path.suffix == ".csv"]
-    if len(tables) == 1:
-        return tables[0]
+    folders = [path for path in files if not is_table(path)]
+    stored = table_of(sources_of([*map(StudyFolder, folders)]), damaged)
+    tables = {str(path): read_csv(path) for path in files if is_table(path)}
+    return _joined({", ".join(map(str, folders)): stored, **tables}) if tables else stored
+
+
+def is_table(path: Path) -> bool:
+    """Is this an exported table, and no study's folder?"""
+    return path.suffix == ".csv" and not path.is_dir()
+
+
+def _joined(tables: Mapping[str, polars.DataFrame]) -> polars.DataFrame:
+    """The rows of tables by name, each measurement once; a number that one table lacks is taken from the next."""
+    found = polars.concat([table.with_columns(table=polars.lit(name)) for name, table in tables.items()])
     # A warning may rest on other rows of its table.
     numbers = [name for name in COLUMNS if name != "warnings"]
-    found = polars.concat(tables).unique(numbers, keep="first", maintain_order=True)
-    same = ("run", "measurement", "part")
-    twice = found.filter(polars.struct(same).is_duplicated() & polars.col("measurement").is_not_null())
-    require(
-        twice.is_empty(),
-        rule="tables that hold the same measurement hold the same numbers",
-        received=str(twice.select(same).head(1).rows()),
-        advice="leave out one of the tables",
-    )
-    return found
+    found = found.unique(numbers, keep="first", maintain_order=True).with_row_index("place")
+    twice = found.filter(polars.struct(_SAME).is_duplicated() & polars.col("measurement").is_not_null())
+    if twice.is_empty():
+        return found.select(COLUMNS)
+    groups = twice.group_by(_SAME, maintain_order=True)
+    differing = groups.agg(polars.col(set(numbers) - set(_SAME)).drop_nulls().n_unique() > 1)
+    for row in differing.filter(polars.any_horizontal(polars.exclude(_SAME))).iter_rows(named=True):
+        _refuse(twice.filter(*(polars.col(name) == row[name] for name in _SAME)))
+    merged = groups.agg(polars.exclude(_SAME).drop_nulls().first()).select(found.columns)
+    once = found.filter(~polars.col("place").is_in(twice["place"].implode()))
+    return polars.concat([once, merged]).sort("place").select(COLUMNS)
+
+
+def _refuse(rows: polars.DataFrame) -> None:
+    """Rows of one measurement differ: raise an error that says where."""
+    for name in COLUMNS:
+        values = [(row[name], row["table"]) for row in rows.iter_rows(named=True) if row[name] is not None]
+        if name not in (*_SAME, "warnings") and len({value for value, _ in values}) > 1:
+            (one, here), (other, there) = values[0], next(each for each in values if each[0] != values[0][0])
+            which = rows.row(0, named=True)
+            title = "{environment}, {cell}, seed {seed}, episode {episode}, {estimator}".format(**which)
+            raise ValueError(
+                f"tables that hold the same measurement hold the same numbers, but of {title}, {name} is {one} in "
+                f"{here} and {other} in {there}; leave out one of them."
+            )
 
 
 def optimum_of(folders: Iterable[StudyFolder]) -> dict[str, float]:
@@ -185,9 +211,11 @@ def _states(folders: Sequence[StudyFolder]) -> dict[str, State]:
     return found
 
 
-def _failures(folder: StudyFolder) -> list[tuple[str, str]]:
-    failed = [(piece.title, why) for piece, why in folder.failures()]
-    return failed + [(run.label, folder.why_diverged(run.id)) for run in folder.runs if folder.diverged(run.id)]
+def _failures(folder: StudyFolder, states: Mapping[str, State]) -> list[tuple[str, str]]:
+    """What failed or diverged there, and is done in no other folder."""
+    failed = [(piece.title, why) for piece, why in folder.failures() if states[piece.name] != "done"]
+    diverged = [run for run in folder.runs if folder.diverged(run.id) and states[training_name(run.id)] != "done"]
+    return failed + [(run.label, folder.why_diverged(run.id)) for run in diverged]
 
 
 def _calls(folder: StudyFolder) -> list[dict[str, Any]]:

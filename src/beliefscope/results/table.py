@@ -39,6 +39,15 @@ class Source(NamedTuple):
     def is_trained(self) -> bool:
         return is_file(self.files.trained)
 
+    @property
+    def is_whole(self) -> bool:
+        """Is the record of its training intact?"""
+        try:
+            self.returns()
+        except Damaged:
+            return False
+        return True
+
     def returns(self) -> dict[int, float | None]:
         """Ĵ by episode."""
         return read_returns(self.files)
@@ -53,41 +62,47 @@ def sources_of(folders: Sequence[StudyFolder]) -> list[Source]:
     for folder in folders:
         for run in folder.runs:
             done = {piece.name: piece.result(folder.path) for piece in run.pieces if folder.is_done(piece)}
-            source = Source(run, folder.files.run(run.id), done)
+            source = Source(run, folder.results_of(run.id), done)
             found[run.id] = _united(found[run.id], source) if run.id in found else source
     return list(found.values())
 
 
 def _united(first: Source, second: Source) -> Source:
-    shared = (piece for piece in first.run.pieces if piece.name in first.done.keys() & second.done.keys())
-    for piece in shared:
-        _check_agreement(piece.title, first.done[piece.name], second.done[piece.name], piece)
+    """Of a piece that both have done, the first's file, unless that is damaged and the second's is not."""
+    done = {**second.done, **first.done}
+    for piece in first.run.pieces:
+        if piece.name in first.done.keys() & second.done.keys():
+            done[piece.name] = _one_of(piece, first.done[piece.name], second.done[piece.name])
     names = {piece.name for piece in first.run.pieces}
     pieces = [*first.run.pieces, *(piece for piece in second.run.pieces if piece.name not in names)]
-    files = first.files if first.is_trained or not second.is_trained else second.files
-    return Source(first.run._replace(pieces=pieces), files, {**second.done, **first.done})
+    whole = (source.files for source in (first, second) if source.is_trained and source.is_whole)
+    trained = (source.files for source in (first, second) if source.is_trained)
+    files = next(whole, next(trained, first.files))
+    return Source(first.run._replace(pieces=pieces), files, done)
 
 
-def _check_agreement(title: str, one: Path, other: Path, piece: Piece) -> None:
-    """Traces are not compared: they are drawn and not counted."""
+def _one_of(piece: Piece, one: Path, other: Path) -> Path:
+    """One of two files of a piece, which must say the same; traces are drawn and not counted, and not compared."""
     if piece.kind == "trace":
-        return
-    try:
-        alike = _content(one, piece) == _content(other, piece)
-    except Damaged:  # whoever reads it says so
-        return
-    if not alike:
+        return one
+    contents = [_content(file, piece) for file in (one, other)]
+    if None not in contents and contents[0] != contents[1]:
         raise ValueError(
-            f"folders that hold the same piece hold the same result, but {title!r} differs between {one} and {other}; "
-            "leave out one of the folders."
+            f"folders that hold the same piece hold the same result, but {piece.title!r} differs between {one} and "
+            f"{other}; leave out one of the folders."
         )
+    return other if contents[0] is None and contents[1] is not None else one
 
 
 def _content(file: Path, piece: Piece) -> object:
-    """The content of a record, without the versions it was made with."""
-    if piece.kind == "train":
-        return read_trained(file)["files"].get("metrics.jsonl")
-    return {name: value for name, value in read_record(file).items() if name != "made_with"}
+    """The content of a record, without the versions it was made with; None if it is damaged."""
+    try:
+        if piece.kind == "train":
+            return {"metrics": read_trained(file)["files"].get("metrics.jsonl")}
+        record = read_record(file) if piece.measurement is None else read_measurement(piece, file)
+        return {name: value for name, value in record.items() if name != "made_with"}
+    except Damaged:  # whoever reads it says so
+        return None
 
 
 Row = dict[str, Any]
@@ -204,6 +219,12 @@ def read_csv(file: Path) -> polars.DataFrame:
         set(_NEEDED) <= set(columns) <= set(COLUMNS),
         rule="an exported table has the columns that `beliefscope export` writes",
         received=f"{file} without {sorted(set(_NEEDED) - set(columns))}, with {sorted(set(columns) - set(COLUMNS))}",
+        advice="export the study again",
+    )
+    require(
+        len(set(columns)) == len(columns),
+        rule="an exported table has each column once",
+        received=f"{file} with {next((name for name in columns if list(columns).count(name) > 1), '')!r} twice",
         advice="export the study again",
     )
     require(

@@ -87,6 +87,7 @@ class RunFiles(NamedTuple):
     """The files of one run."""
 
     folder: Path  # DIR/runs/<id>
+    aside: Path | None = None  # where metrics.jsonl and trained.json are, of a training that was set aside
 
     @property
     def study(self) -> StudyFiles:
@@ -102,7 +103,7 @@ class RunFiles(NamedTuple):
 
     @property
     def metrics(self) -> Path:
-        return self.folder / "metrics.jsonl"
+        return (self.aside or self.folder) / "metrics.jsonl"
 
     @property
     def resume(self) -> Path:
@@ -114,7 +115,7 @@ class RunFiles(NamedTuple):
 
     @property
     def trained(self) -> Path:
-        return self.folder / "trained.json"
+        return (self.aside or self.folder) / "trained.json"
 
     @property
     def params(self) -> Path:

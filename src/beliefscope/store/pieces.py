@@ -230,13 +230,13 @@ def measurement_name(run: str, measurement: str) -> str:
     return f"measure-{run}-{measurement}"
 
 
-def with_added(described: dict[str, Any], there: dict[str, Any]) -> dict[str, Any]:
-    """A study's description, and the pieces that `measure` has added to the one that is there."""
-    added = {run["id"]: [piece for piece in run["pieces"] if piece.get("added")] for run in there["runs"]}
+def with_kept(described: dict[str, Any], kept: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """A study's description, and those of its folder's pieces that stay although the definition lacks them, by run."""
 
     def pieces(run: dict[str, Any]) -> list[dict[str, Any]]:
         own = [{**piece, "added": True} for piece in run["pieces"]]
-        return [*run["pieces"], *(piece for piece in added.get(run["id"], []) if piece not in own)]
+        also = ({**piece, "added": True} for piece in kept.get(run["id"], []))
+        return [*run["pieces"], *(piece for piece in also if piece not in own)]
 
     return {**described, "runs": [{**run, "pieces": pieces(run)} for run in described["runs"]]}
 

@@ -6,12 +6,13 @@ Nothing here builds a POMDP or a network, or imports JAX. So a folder can be rea
 import contextlib
 import dataclasses
 import hashlib
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from beliefscope.errors import require
 from beliefscope.store.files import (
@@ -35,7 +36,7 @@ from beliefscope.store.layout import (
     move_aside,
     move_odd_aside,
 )
-from beliefscope.store.pieces import MeasurementSpec, Piece, Run, run_label, training_name, with_added
+from beliefscope.store.pieces import MeasurementSpec, Piece, Run, run_label, training_name, with_kept
 from beliefscope.store.schema import (
     LONGEST_NAME,
     BitsRecord,
@@ -128,10 +129,21 @@ class StudyFolder:
                 advice="choose another folder with --out",
             )
             self._check_none_is_lost({run["id"] for run in described["runs"]})
-            described = with_added(described, self.description)
+            described = with_kept(described, self._kept())
         if not is_file(file) or self.description != described:
             write_record(file, described)
             self._forget()
+
+    def _kept(self) -> dict[str, list[dict[str, Any]]]:
+        """By run, the pieces that stay whatever the definition is: added by `measure`, or done."""
+        return {
+            run.id: [
+                given
+                for piece, given in zip(run.pieces, described["pieces"], strict=True)
+                if given.get("added") or self.is_done(piece)
+            ]
+            for run, described in zip(self.runs, self.description["runs"], strict=True)
+        }
 
     def _is_damaged(self) -> bool:
         """Does study.json say nothing that can be relied on? That of another format is no damage."""
@@ -172,6 +184,19 @@ class StudyFolder:
         """Was the run's agent recorded as failed, and not trained to its end since?"""
         files = self.files.run(run)
         return is_file(files.failed) and not is_file(files.trained)
+
+    def results_of(self, run: str) -> RunFiles:
+        """The files of a run; while it is trained again, those of the training that was last set aside."""
+        files = self.files.run(run)
+        if is_file(files.trained) or self.diverged(run):
+            return files
+        aside = (RunFiles(files.folder, folder) for folder in reversed(self.trainings_aside(run)))
+        return next((each for each in aside if is_file(each.trained)), files)
+
+    def trainings_aside(self, run: str) -> list[Path]:
+        """Where trainings of a run were set aside, in order."""
+        numbered = (self.files.aside(training_name(run), number) for number in itertools.count())
+        return list(itertools.takewhile(Path.exists, numbered))
 
     def states(self) -> dict[str, State]:
         """How each piece stands, by its name, in the order of the study."""
@@ -280,26 +305,37 @@ class StudyFolder:
             return error
 
 
-def archive(folder: StudyFolder, *, keep_ends: bool) -> tuple[int, int]:
-    """Remove the networks and resume states of finished runs; returns the number of runs and of bytes.
+class Archived(NamedTuple):
+    """What `archive` has done."""
+
+    runs: int  # whose networks it has removed
+    freed: int  # bytes
+    needed: int  # runs whose networks it has kept, since pieces that are not done need them
+
+
+def archive(folder: StudyFolder, *, keep_ends: bool) -> Archived:
+    """Remove the networks and resume states of finished runs.
 
     With `keep_ends` the first and the last network of each run are kept.
     """
-    runs = freed = 0
+    runs = freed = needed = 0
     for run in folder.runs:
         files = folder.files.run(run.id)
         if not is_file(files.trained):
             continue
-        stored = files.networks()
-        kept = {stored[0], stored[-1]} if keep_ends and stored else set()
-        dropped = [files.network(episode) for episode in stored if episode not in kept]
-        dropped += [files.resume] if is_file(files.resume) else []
+        if not all(map(folder.is_done, run.pieces)):
+            needed += 1
+            continue
         with lock(folder.files.lock(training_name(run.id))):
+            stored = stored_episodes(read_trained(files.trained))
+            kept = {*stored[:1], *stored[-1:]} if keep_ends else set()
+            dropped = [files.network(episode) for episode in stored if episode not in kept]
+            dropped = [file for file in (*dropped, files.resume) if is_file(file)]
             for file in dropped:
                 freed += file.stat().st_size
                 file.unlink()
         runs += bool(dropped)
-    return runs, freed
+    return Archived(runs, freed, needed)
 
 
 def read_trained(file: Path) -> Record:

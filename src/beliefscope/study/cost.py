@@ -10,6 +10,7 @@ from typing import NamedTuple
 from beliefscope.agent import DRQN
 from beliefscope.agent.cells import CELLS
 from beliefscope.pomdp import POMDP, Finite, Irrelevant
+from beliefscope.progress import count
 from beliefscope.store import MeasurementSpec
 from beliefscope.store.pieces import Piece
 from beliefscope.study.spec import Measurement, RunSpec, Study
@@ -126,12 +127,12 @@ def show(study: Study) -> str:
     total = cost(study.runs)
     title = study.name + "".join(f", {value}" for value in study.settings.values())
     title += f": {study.description}" if study.description else ""
-    counts = f"{_count(total.runs, 'run')}, {_count(total.fits, 'fit')} and {_count(total.shares, 'sufficiency')}"
-    counts = f"{counts.replace('sufficiencys', 'sufficiencies')} on {_count(total.pairs, 'pair')}"
+    counts = f"{count(total.runs, 'run')}, {count(total.fits, 'fit')} and {count(total.shares, 'sufficiency')}"
+    counts = f"{counts.replace('sufficiencys', 'sufficiencies')} on {count(total.pairs, 'pair')}"
     times = f"about {duration(total.seconds)} on one core, {duration(total.seconds / 2)} on two"
     gpu = f"about {duration(cost(study.runs, H200).seconds)} on an H200"
-    counts += f", {_count(total.traces, 'trace')}"
-    counts += f", interventions on {_count(total.interventions, 'checkpoint')}" if total.interventions else ""
+    counts += f", {count(total.traces, 'trace')}"
+    counts += f", interventions on {count(total.interventions, 'checkpoint')}" if total.interventions else ""
     return "\n".join([title, "", *lines, "", f"{counts}:", f"{times}, {gpu}"])
 
 
@@ -244,13 +245,9 @@ def _span(numbers: Iterable[int]) -> str:
     return f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,} to {found[-1]:,}"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 def duration(seconds: float) -> str:
     """In the unit that suits."""
     for unit, size, most in (("second", 1, 90), ("minute", 60, 90), ("hour", 3600, 48)):
         if seconds < most * size:
-            return _count(max(1, round(seconds / size)), unit)
-    return _count(round(seconds / 86400), "day")
+            return count(max(1, round(seconds / size)), unit)
+    return count(round(seconds / 86400), "day")

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from beliefscope.store import Busy, Damaged, lock
-from beliefscope.store.pieces import Piece, Run, training_name
+from beliefscope.store.pieces import Piece, Run
 from beliefscope.store.study_folder import StudyFolder, read_trained
 from beliefscope.study.spec import RunSpec
 
@@ -103,9 +103,8 @@ def _set_aside_training(stored: StudyFolder, piece: Piece) -> bool:
 
 def _digests_set_aside(stored: StudyFolder, run: str) -> dict[str, str] | None:
     """Those of the last training in `quarantine/` whose trained.json can be read."""
-    found, number = None, 0
-    while (folder := stored.files.aside(training_name(run), number)).exists():
-        number += 1
+    found = None
+    for folder in stored.trainings_aside(run):
         with contextlib.suppress(Damaged, FileNotFoundError):
             found = _network_digests(read_trained(folder / stored.files.run(run).trained.name))
     return found
