@@ -102,3 +102,10 @@ def test_a_damaged_trace_is_left_out_and_told(tmp_path, capsys):
     assert trace.name in error
     assert error.count("\n") == 1
     assert "1 record is damaged and left out" in (stored.path / "report.html").read_text()
+
+
+def test_a_report_in_a_place_that_cannot_be_gets_one_sentence(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    stored = stored_study(tmp_path)
+    assert main(["report", str(stored.path), "--out", str(tmp_path / "file" / "report")]) == 2
+    assert capsys.readouterr().err.endswith("Not a directory; choose a place where you may read and write\n")

@@ -115,7 +115,9 @@ def _ended_by_interrupts() -> Iterator[None]:
 
 def _one_sentence(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+        is_barred = isinstance(error, PermissionError | NotADirectoryError)
+        advice = "; choose a place where you may read and write" if is_barred else ""
+        return f"{error.filename}: {error.strerror}{advice}"
     return str(error)
 
 
