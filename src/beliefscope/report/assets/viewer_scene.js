@@ -75,13 +75,14 @@ const beliefScenes = (function () {
 
   function mazeShape(length, width) {
     const wide = Math.min(30, (width - 4) / (length + 1));
-    const high = Math.max(18, Math.min(22, wide)); // the titles stand in the row of the upper arm
+    const high = Math.max(18, Math.min(22, wide));
     const gap = wide > 5 ? 1.5 : 0;
+    const above = wide * length < 200 ? 18 : 0; // the titles stand in the row of the upper arm, where they have room
     const at = (cell) => ({
       x: 2 + wide * Math.min(cell, length),
-      y: high * (cell <= length ? 1 : cell === length + 1 ? 0 : 2),
+      y: above + high * (cell <= length ? 1 : cell === length + 1 ? 0 : 2),
     });
-    return { length, wide, high, gap, at, height: 3 * high };
+    return { length, wide, high, gap, at, title: (above || high) - 6, height: above + 3 * high };
   }
 
   function drawCell(context, colours, shape, cell, p, colour) {
@@ -145,7 +146,7 @@ const beliefScenes = (function () {
       }
       drawTreasure(context, colours, shape, layout);
       if (state % 2 === layout) drawAgent(context, colours, shape, state >> 1);
-      drawMazeTitle(context, colours, layout, share[layout], state % 2 === layout, shape.high - 6);
+      drawMazeTitle(context, colours, layout, share[layout], state % 2 === layout, shape.title);
       context.restore();
     }
     const place = state >> 1 === length ? "the junction" : `cell ${state >> 1}`;
