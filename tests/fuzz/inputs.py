@@ -33,8 +33,8 @@ from beliefscope.results.table import read_csv
 from beliefscope.store import StudyFolder, load_arrays, read_lines, read_record, save_arrays
 from beliefscope.store.files import _sealed
 from beliefscope.store.pieces import Piece
-from beliefscope.store.schema import Evaluation, checked
-from beliefscope.store.study_folder import read_measurement, read_trace, read_trained
+from beliefscope.store.records import checked, read_measurement, read_trace, read_trained
+from beliefscope.store.schema import Evaluation
 from beliefscope.study import read_study
 
 SERIES = (

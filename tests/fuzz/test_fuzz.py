@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from beliefscope.pomdp.pomdp_file.read import parse_tables
 from beliefscope.store import Damaged, read_record
 from beliefscope.store.files import _sealed
-from beliefscope.store.schema import BitsRecord, SharesRecord, StudyRecord, Trained, checked
+from beliefscope.store.records import checked
+from beliefscope.store.schema import BitsRecord, SharesRecord, StudyRecord, Trained
 
 KINDS = tuple(Fuzzer(0, Path()).kinds)
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

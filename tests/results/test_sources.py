@@ -152,7 +152,7 @@ def test_what_is_missing_is_said_on_standard_error(whole, capsys):
     assert main(["export", str(whole.path)]) == 0
     out, error = capsys.readouterr()
     assert out == StudyFolder(whole.path).csv()
-    assert error == "beliefscope: 1 piece is missing; `beliefscope run` makes them.\n"
+    assert error == "beliefscope: 1 piece is missing; `beliefscope run` makes it.\n"
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from report.made_up import finish, made_arrays, made_record, stored_study
 
 from beliefscope.store import Damaged, load_arrays, save_arrays, write_record
-from beliefscope.store.schema import BitsRecord, Evaluation, StudyRecord, Trained, check_spec, check_trace, checked
-from beliefscope.store.study_folder import read_trace
+from beliefscope.store.records import check_spec, check_trace, checked, read_trace
+from beliefscope.store.schema import BitsRecord, Evaluation, StudyRecord, Trained
 
 HERE = Path("record.json")
 

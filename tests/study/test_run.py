@@ -149,7 +149,7 @@ def test_a_run_whose_evaluations_are_gone_is_left_out_of_the_table_and_named_on_
     assert main(["export", str(study.path)]) == 0
     table, said = capsys.readouterr()
     assert [line.split(",")[3] for line in table.splitlines()[1:]] == ["1"]  # its seed; a comma is in "T-Maze, L = 3"
-    assert f"1 record is damaged and left out, such as {metrics}; `beliefscope run` makes them." in said
+    assert f"1 record is damaged and left out, such as {metrics}; `beliefscope run` makes it." in said
     assert said.count("\n") == 1
     with pytest.raises(Damaged, match="it is missing; repeat `beliefscope run`"):
         study.table()

@@ -53,8 +53,8 @@ from beliefscope.store.files import (
 from beliefscope.store.growing_study import NewRun, add_runs
 from beliefscope.store.layout import RunFiles, StudyFiles, is_file, is_there
 from beliefscope.store.manifest import made_with
-from beliefscope.store.schema import Evaluation, Failed, checked
-from beliefscope.store.study_folder import LONGEST_NAME, read_trained, stored_episodes
+from beliefscope.store.records import checked, read_trained, stored_episodes
+from beliefscope.store.schema import LONGEST_NAME, Evaluation, Failed
 
 
 def read_spec(run: Path, *, file: Path | None = None) -> TrainingSpec:

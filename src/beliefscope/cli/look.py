@@ -256,7 +256,8 @@ def _say_what_is_missing(missing: int, damaged: Sequence[Damaged], folders: Sequ
         ]
     if parts:
         trained = any(made_by_train(folder) for folder in folders if not _is_table(folder))
-        advice = "repeat `beliefscope train` and `measure` to make them" if trained else "`beliefscope run` makes them"
+        maker = "repeat `beliefscope train` and `measure` to make" if trained else "`beliefscope run` makes"
+        advice = f"{maker} {'it' if missing + len(damaged) == 1 else 'them'}"
         print(f"beliefscope: {', and '.join(parts)}; {advice}.", file=sys.stderr)
 
 

@@ -12,7 +12,7 @@ from beliefscope.results import Results, read_results
 from beliefscope.results.correlations import correlations_csv
 from beliefscope.store.files import Damaged, write_atomic
 from beliefscope.store.layout import StudyFiles
-from beliefscope.store.schema import read_trace
+from beliefscope.store.records import read_trace
 
 
 def write_report(folder: str | Path, *others: str | Path, out: str | Path | None = None) -> Path:

@@ -20,7 +20,7 @@ from beliefscope.results.table import COLUMNS, Row, Source, calibrations, read_c
 from beliefscope.store.files import Damaged, Record, read_json
 from beliefscope.store.layout import is_there
 from beliefscope.store.pieces import Piece, Run, training_name
-from beliefscope.store.schema import check_spec, read_interventions
+from beliefscope.store.records import check_spec, read_interventions
 from beliefscope.store.study_folder import State, StudyFolder
 
 _SAME = ("run", "measurement", "part")  # name a row

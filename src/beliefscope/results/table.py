@@ -23,8 +23,9 @@ from beliefscope.errors import require
 from beliefscope.store.files import Damaged, Record, read_bytes, read_record
 from beliefscope.store.layout import RunFiles, is_file
 from beliefscope.store.pieces import STORED, Piece, Run, estimator_name
+from beliefscope.store.records import read_measurement, read_returns, read_trained
 from beliefscope.store.schema import LONGEST_NAME, PARTS
-from beliefscope.store.study_folder import StudyFolder, read_measurement, read_returns, read_trained
+from beliefscope.store.study_folder import StudyFolder
 from beliefscope.warning_signs import stored_warnings
 
 

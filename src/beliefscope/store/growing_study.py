@@ -14,7 +14,8 @@ from beliefscope.errors import require
 from beliefscope.store.files import Busy, lock, read_record, write_record
 from beliefscope.store.layout import StudyFiles, is_file
 from beliefscope.store.pieces import Piece
-from beliefscope.store.study_folder import FORMAT, LONGEST_NAME, StudyFolder
+from beliefscope.store.schema import LONGEST_NAME
+from beliefscope.store.study_folder import FORMAT, StudyFolder
 
 SETTINGS = {"made by": "train"}
 _POLL = 0.05  # seconds between two tries to hold the lock

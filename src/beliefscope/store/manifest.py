@@ -9,7 +9,8 @@ from pathlib import Path
 
 from beliefscope.store.files import Damaged, read_record, write_record
 from beliefscope.store.layout import StudyFiles, is_there
-from beliefscope.store.schema import Manifest, checked
+from beliefscope.store.records import checked
+from beliefscope.store.schema import Manifest
 
 _PACKAGES = ("beliefscope", "jax", "jaxlib", "equinox", "optax", "numpy")
 

@@ -1,17 +1,10 @@
-"""What each kind of stored record holds. Records are checked against it where they are read, and nowhere else.
+"""What each kind of stored record holds. records.py checks them against it where they are read.
 
 The kinds are written as types. A record may have more entries than its kind names, because older and newer versions
 write others. A whole number is accepted where a number is asked for.
 """
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict
-
-import numpy as np
-
-from beliefscope.store.files import Damaged, Record, load_arrays, read_record
-from beliefscope.store.kinds import is_text, misfit_test
 
 LONGEST_NAME = 200  # of a study, in bytes: folders are named after studies; and of what is in it, in characters
 
@@ -322,78 +315,3 @@ class TableSpec(TypedDict):
     state_names: NotRequired[list[str] | None]
     action_names: NotRequired[list[str] | None]
     observation_names: NotRequired[list[str] | None]
-
-
-_POMDPS: dict[str, Any] = {"TMaze": MazeSpec, "MountainHike": HikeSpec, "Irrelevant": IrrelevantSpec}
-
-
-def check_spec(path: Path, spec: Any) -> Record:
-    """The description of a run, if it has the entries that reports read."""
-    pomdp = checked(path, spec, SpecRecord)["pomdp"]
-    while True:
-        name = pomdp.get("class")
-        if not is_text(name):
-            raise Damaged(path, "its entry pomdp.class is of the wrong kind")
-        checked(path, pomdp, _POMDPS.get(name, TableSpec))
-        if name != "Irrelevant":
-            return spec
-        pomdp = pomdp["pomdp"]
-
-
-def checked(path: Path, record: Any, kind: Any) -> Record:
-    """The record, if it is of this kind; else `Damaged` says where it is not."""
-    wrong = misfit_test(kind)(record)
-    if wrong is not None:
-        where = f"its entry {wrong}" if wrong else "it"
-        raise Damaged(path, f"{where} is of the wrong kind")
-    return record
-
-
-def check_study(path: Path, description: Any) -> Record:
-    """The content of study.json; its name is printed, and folders are named after it."""
-    if len(checked(path, description, StudyRecord)["name"]) > LONGEST_NAME:
-        raise Damaged(path, f"its name has more than {LONGEST_NAME} characters")
-    return description
-
-
-def has_part(record: Record, part: str) -> bool:
-    """Does the record of a measurement have this part of the belief, or "all" of it?"""
-    return part in record if part != "all" else "belief" in record or {"relevant", "irrelevant"} <= record.keys()
-
-
-def check_trace(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays, if they are those of a trace of two episodes (measurement/greedy_episodes.py)."""
-    lengths = arrays.get("lengths")
-    steps = {
-        name: array for name, array in arrays.items() if name != "lengths" and not name.startswith("decoded_cells")
-    }
-    asked: dict[str, Callable[[int], bool]] = dict.fromkeys(("values", "observations", "states", "memory"), (3).__eq__)
-    asked |= dict.fromkeys(("actions", "rewards"), (2).__eq__)
-    right = (
-        lengths is not None
-        and lengths.shape == (2,)
-        and lengths.dtype.kind in "iu"
-        and asked.keys() <= steps.keys()
-        and all(test(steps[name].ndim) for name, test in asked.items())
-        and all(array.dtype.kind in "iuf" for array in arrays.values())
-        and any(name.startswith("belief") for name in steps)
-        and all(array.ndim in (2, 3, 4) and array.shape[0] == 2 for array in steps.values())
-        and len({array.shape[1] for array in steps.values()}) == 1
-        and 0 <= lengths.min() <= lengths.max() <= steps["actions"].shape[1]
-    )
-    if not right:
-        raise Damaged(path, "its arrays are not those of a trace")
-    return arrays
-
-
-def read_trace(file: Path) -> dict[str, np.ndarray]:
-    """The arrays of a traced checkpoint."""
-    return check_trace(file, load_arrays(file))
-
-
-def read_interventions(file: Path, run: str, episode: int) -> Record:
-    """The interventions on a checkpoint; `Damaged` if they are those on another one, even intact."""
-    record = checked(file, read_record(file), InterventionsRecord)
-    if (record["run"], record["episode"]) != (run, episode):
-        raise Damaged(file, "it is the record of another checkpoint")
-    return record

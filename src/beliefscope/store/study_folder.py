@@ -5,7 +5,6 @@ Nothing here builds a POMDP or a network, or imports JAX. So a folder can be rea
 
 import contextlib
 import dataclasses
-import hashlib
 import itertools
 import os
 from collections import Counter
@@ -18,18 +17,14 @@ from beliefscope.errors import require
 from beliefscope.store.files import (
     Busy,
     Damaged,
-    Record,
     clear_unfinished,
     lock,
-    read_bytes,
-    read_lines,
     read_record,
     write_record,
 )
 from beliefscope.store.layout import (
     RunFiles,
     StudyFiles,
-    episode_of,
     is_file,
     is_run_id,
     is_there,
@@ -37,21 +32,18 @@ from beliefscope.store.layout import (
     move_odd_aside,
 )
 from beliefscope.store.pieces import MeasurementSpec, Piece, Run, run_label, training_name, with_kept
-from beliefscope.store.schema import (
-    LONGEST_NAME,
-    BitsRecord,
-    Evaluation,
-    Failed,
-    Failure,
-    Manifest,
-    SharesRecord,
-    Trained,
+from beliefscope.store.records import (
     check_study,
     checked,
-    has_part,
+    digest_of,
     read_interventions,
+    read_measurement,
+    read_returns,
     read_trace,
+    read_trained,
+    stored_episodes,
 )
+from beliefscope.store.schema import LONGEST_NAME, Failed, Failure, Manifest
 
 if TYPE_CHECKING:
     import polars
@@ -263,7 +255,7 @@ class StudyFolder:
                 file = result.parent / name
                 if Path(name).is_absolute() or ".." in Path(name).parts:
                     raise Damaged(result, "it names a file outside its folder")
-                if is_there(file) and _digest(file) != digest:
+                if is_there(file) and digest_of(file) != digest:
                     raise Damaged(file, "its checksum differs from the one in trained.json")
 
     def lacking(self, piece: Piece) -> set[int]:
@@ -338,38 +330,6 @@ def archive(folder: StudyFolder, *, keep_ends: bool) -> Archived:
     return Archived(runs, freed, needed)
 
 
-def read_trained(file: Path) -> Record:
-    """The record of a finished training."""
-    return checked(file, read_record(file), Trained)
-
-
-def read_returns(run: RunFiles) -> dict[int, float | None]:
-    """Ĵ by episode, of a finished run whose evaluations and description have not changed since."""
-    digest = read_trained(run.trained)["files"].get(run.metrics.name)
-    own = ((run.metrics, lambda digits: digits == digest), (run.spec, lambda digits: digits[:16] == run.folder.name))
-    for path, fits in own:
-        if not is_there(path):
-            raise Damaged(path, "it is missing")
-        if not fits(_digest(path)):
-            raise Damaged(path, "it has changed since its run was finished")
-    lines = [checked(run.metrics, line, Evaluation) for line in read_lines(run.metrics)]
-    return {line["episode"]: line["return"] for line in lines}
-
-
-def read_measurement(piece: Piece, file: Path) -> Record:
-    """The record of a measured checkpoint; `Damaged` if it belongs to another measurement, even an intact one."""
-    assert piece.measurement is not None
-    kind = SharesRecord if piece.measurement.estimator == "sufficiency" else BitsRecord
-    record = checked(file, read_record(file), kind)
-    expected = {"run": piece.run, "episode": piece.episode, **piece.measurement.describe()}
-    written = {"memory": "hidden", **record}  # what it was before there was a choice
-    if any(written.get(name) != value for name, value in expected.items()):
-        raise Damaged(file, "it is the record of another measurement")
-    if not has_part(record, piece.measurement.part):
-        raise Damaged(file, "it lacks the part of the belief that was measured")
-    return record
-
-
 def count_states(states: dict[str, State]) -> str:
     """For people: how many pieces are in each state."""
     counts = Counter(states.values())
@@ -404,17 +364,8 @@ def _piece(run: str, label: str, given: dict[str, Any]) -> Piece:
     )
 
 
-def stored_episodes(trained: Record) -> list[int]:
-    """Of what a training says of its end: the episodes after which it stored a network, in order."""
-    return sorted(episode for name in trained["files"] if (episode := episode_of(name)) is not None)
-
-
 def _called(description: dict[str, Any]) -> str:
     return " ".join([str(description["name"]), *map(str, description["settings"].values())])
-
-
-def _digest(file: Path) -> str:
-    return hashlib.sha256(read_bytes(file)).hexdigest()
 
 
 def _reason(file: Path, name: str, kind: Any) -> str:

@@ -16,7 +16,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from beliefscope.store import Busy, Damaged, lock
 from beliefscope.store.pieces import Piece, Run
-from beliefscope.store.study_folder import StudyFolder, read_trained
+from beliefscope.store.records import read_trained
+from beliefscope.store.study_folder import StudyFolder
 from beliefscope.study.spec import RunSpec
 
 _POLL = 0.1  # seconds

@@ -14,7 +14,8 @@ from beliefscope.errors import is_whole, require
 from beliefscope.pomdp import maximal_return
 from beliefscope.store import MeasurementSpec
 from beliefscope.store.pieces import Piece, run_label
-from beliefscope.store.study_folder import FORMAT, LONGEST_NAME
+from beliefscope.store.schema import LONGEST_NAME
+from beliefscope.store.study_folder import FORMAT
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
