@@ -1,7 +1,8 @@
 """Errors that the runs of a study had in common, and the verdicts that depend on them (docs/results.md).
 
 Until 2026-11-18 all runs had the same random numbers at a checkpoint. The error of a point is estimated by its distance
-from the mean of its two neighbours; what these distances have in common over the runs is their covariance.
+from the mean of its two neighbours; what these distances have in common over the runs is their covariance. Runs that
+were measured later have random numbers of their own, and no part in it.
 """
 
 import math
@@ -15,18 +16,26 @@ from beliefscope.claims import several_environments as claims
 from beliefscope.claims.evidence import Evidence
 from beliefscope.claims.verdict import Claim, Part, holm
 from beliefscope.results import read_table
-from beliefscope.results.curves import Panel, panels
+from beliefscope.results.curves import Curve, Panel, panels
 
 LEVEL = 0.05
 NEIGHBOURS = 1.5  # the variance of a point's distance from the mean of its neighbours, in variances of a point
 MIN_RUNS = 8
+LATER = {"Mountain Hike": {"LSTM": (0, 1, 2, 3), "BRC": (2, 3), "NBRC": (2, 3), "MGU": (0, 1, 2, 3)}}  # their seeds
 PARTS = {"ΔI": "belief", "Δrelevant I": "relevant", "Δirrelevant I": "irrelevant"}
+
+
+def earlier(environment: str, cell: str, curves: tuple[Curve, ...]) -> list[Curve]:
+    """Those that have the error."""
+    return [curve for curve in curves if curve.seed not in LATER.get(environment, {}).get(cell, ())]
 
 
 def error_in_common(panel: Panel) -> float:
     """Its standard deviation, in bits."""
     distances = defaultdict(list)
-    for curve in (curve.known() for curves in panel.curves.values() for curve in curves):
+    for curve in (
+        curve.known() for cell in panel.curves for curve in earlier(panel.environment, cell, panel.curves[cell])
+    ):
         bits, episode = curve.values["bits"], curve.episode
         for here in range(1, len(bits) - 1):
             before, after = episode[here] - episode[here - 1], episode[here + 1] - episode[here]
@@ -48,7 +57,8 @@ def with_error(part: Part, evidence: Evidence, errors: dict[tuple[str, str], flo
     series = evidence.series(environment, cell, PARTS[what])
     changes = np.array([change for change in series.changes("bits") if math.isfinite(change)])
     last = min(int((curve.episode > 4000).sum()) for curve in series.curves)
-    own, common = changes.var(ddof=1) / len(changes), errors[environment, PARTS[what]] ** 2 * (1 + 1 / last)
+    share = len(earlier(environment, cell, series.curves)) / len(series.curves)
+    own, common = changes.var(ddof=1) / len(changes), (share * errors[environment, PARTS[what]]) ** 2 * (1 + 1 / last)
     return float(2 * stats.t.sf(abs(changes.mean()) / math.sqrt(own + common), len(changes) - 1))
 
 
