@@ -185,7 +185,10 @@ class ArchiveCommand:
     def run(self) -> int:
         done = archive(StudyFolder(self.folder), keep_ends=self.keep_ends)
         kept = ", and kept the first and the last network of each" if self.keep_ends else ""
-        print(f"dropped the networks of {count(done.runs, 'finished run')}{kept}: {done.freed / 1e6:.1f} MB freed")
+        if done.runs:
+            print(f"dropped the networks of {count(done.runs, 'finished run')}{kept}: {done.freed / 1e6:.1f} MB freed")
+        else:
+            print("nothing was dropped: there is no finished run with networks to drop")
         if done.needed:
             of = count(done.needed, "run")
             print(f"kept all networks of {of}, since pieces that are not done need them: finish the study first")
