@@ -23,7 +23,7 @@ import pytest
 from jax._src import compiler
 from jaxtyping import config, install_import_hook
 
-install_import_hook(["beliefscope", "benchmarks.known_information"], "beartype.beartype")
+install_import_hook(["beliefscope", "benchmarks.known_information"], "numeric_tower.checked")
 
 # Bytecode is kept as well, whatever the environment says: many tests start processes.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -15,6 +15,7 @@ FOUND = {
 def test_the_numbers_of_a_record_are_held_against_each_other():
     assert doubts(FOUND) == ()
     assert "above H(b) = 4.00" in doubts(FOUND | {"bits": 4.5})[0]
+    assert "above H(b) = 4.00" in doubts(FOUND | {"bits": 5})[0]  # JSON has one kind of number
     assert doubts(FOUND | {"bits": 4.5, "entropy": FOUND["entropy"] | {"flagged": True}}) == ()
     assert doubts(FOUND, proven=3.5) == ("below a decoder's bound: at least 3.50 bits are there",)
     decoded = {"linear": {"baseline_cross_entropy": 5.0, "cross_entropy": 1.0}}
