@@ -1,7 +1,9 @@
 """What fuzzing found once: each of these inputs ended with something else than a sentence."""
 
 import io
+import shutil
 import zipfile
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -12,6 +14,8 @@ from beliefscope import ExactFilter, TMaze, pairs_from_trajectories
 from beliefscope.auditing import logs
 from beliefscope.auditing.logs import read_log
 from beliefscope.cli import main
+from beliefscope.store.files import read_record, write_record
+from beliefscope.store.study_folder import StudyFolder
 
 
 def test_an_array_whose_header_does_not_end_is_refused(tmp_path, capsys):
@@ -59,3 +63,14 @@ def test_observations_that_no_integer_can_be_are_refused(odd):
     maze = TMaze(3)
     with pytest.raises(ValueError, match=r"an observation of TMaze is .* in episode 1 at step 2"):
         pairs_from_trajectories(jax.random.key(0), maze, ExactFilter(maze), observations=observations, **given)
+
+
+def test_a_record_with_controls_and_without_the_bits_given_the_time_has_a_row(tmp_path):
+    shutil.copytree(Path(__file__).parents[1] / "store" / "folder-of-format-1", tmp_path / "study")
+    stored = StudyFolder(tmp_path / "study")
+    given = stored.table()["given_time"]
+    piece = next(piece for piece in stored.pieces if piece.measurement is not None and piece.controls)
+    record = read_record(piece.result(stored.path))
+    del record["belief"]["given time"]
+    write_record(piece.result(stored.path), record)
+    assert stored.table()["given_time"].null_count() == given.null_count() + 1

@@ -345,7 +345,7 @@ def _row(record: Row, part: str) -> Row:
     row["bits_low"], row["bits_high"] = found.get("interval", (None, None))
     if "controls" in found:
         row |= {f"control_{name.replace(' ', '_')}": found["controls"][name]["bits"] for name in _CONTROLS}
-        row["given_time"] = found["given time"]
+        row["given_time"] = found.get("given time")
         errors = (found["controls"][name]["standard_error"] for name in ("memory and time", "time"))
         row["given_time_error"] = math.hypot(*errors)
     if found.get("decoded") is not None:
